@@ -39,12 +39,16 @@ _numbers = count()
 
 
 class Copied(NamedTuple):
-    """What came of a request. `why`: the error, empty where all is there; `errno` its number, where it has one."""
+    """What came of a request. `why`: the error, empty where all is there; `errno` its number, where it has one.
+
+    `from_nodes`: of the bytes, those that came from other nodes.
+    """
 
     why: str = ""
     errno: int = 0
     size_bytes: int = 0
     took_s: float = 0.0
+    from_nodes: int = 0
 
 
 class Share(NamedTuple):
@@ -137,15 +141,17 @@ def main() -> int:
 
 def copied(files: Iterable[tuple[str, str]]) -> Copied:
     """Copy these one after the other, here and now, up to the first that fails."""
-    begun, size_bytes = time.monotonic(), 0
+    begun, size_bytes, from_nodes = time.monotonic(), 0, 0
     try:
         for source, target in files:
             size_bytes += _copy(source, target)
+            if source.startswith(SHARED) and os.path.islink(target):
+                from_nodes += _movers[0].from_nodes(source[len(SHARED) :])
     except (OSError, ValueError, shutil.Error, WindrowError) as error:
         name = getattr(error, "filename", None)
         why = f"{name}: {error.strerror}" if isinstance(error, OSError) and name else str(error)
         return Copied(why, getattr(error, "errno", None) or 0, size_bytes, time.monotonic() - begun)
-    return Copied("", 0, size_bytes, round(time.monotonic() - begun, 6))
+    return Copied("", 0, size_bytes, round(time.monotonic() - begun, 6), from_nodes)
 
 
 def _copy(source: str, target: str) -> int:

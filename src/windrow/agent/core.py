@@ -234,9 +234,11 @@ class AgentCore:
         """An attempt has ended; `before_s` was done by earlier ones."""
         task = result.task
         attempt, begun = self._running.pop(task)
+        names = self._specs[task].names() if result.moved else {}
+        moved = tuple(one._replace(file=names.get(one.file, one.file)) for one in result.moved)
         if not result.why:
             local = self._specs[task].named(result.local)
-            measured = result.cpu_s, result.peak_bytes, tuple(result.sizes), round(before_s, 3), local
+            measured = result.cpu_s, result.peak_bytes, tuple(result.sizes), round(before_s, 3), local, moved
             self._note(events.AttemptFinished(at, task, attempt, begun, *measured))
             self._done.add(task)
             self.freed += self._allocation.finish(task, result.sizes or None)
@@ -253,7 +255,7 @@ class AgentCore:
         is_last = self._failures[task] > self._specs[task].retries
         final = is_last and task not in self._copied
         how = result.exit, result.signal, result.why, final, result.tail, result.cpu_s, result.peak_bytes
-        self._note(events.AttemptFailed(at, task, attempt, begun, *how, result.cause))
+        self._note(events.AttemptFailed(at, task, attempt, begun, *how, result.cause, moved))
         if is_last and not final:
             self._leave_to_others(task)
             self._note(events.TaskDeclined(at, task, events.FAILED_HERE))

@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar, Union, get_args
 
+from windrow.agent.order import Moved
 from windrow.errors import InputError, OutsideError
 from windrow.files import about_to_write, append_whole, disk_faults
 from windrow.model.cause import Cause
@@ -59,6 +60,7 @@ class AttemptFinished:
 
     `sizes` are the bytes of its outputs, in their order; of a folder, of all that is in it. `before_s`: how long
     earlier attempts had run up to the checkpoint from which it continued. `local`: outputs that are on its node alone.
+    `moved`: files that came to its node or left it, each with how (`order.Moved`) and its bytes.
     """
 
     what: ClassVar[str] = "task-finished"
@@ -71,6 +73,7 @@ class AttemptFinished:
     sizes: tuple[int, ...] = ()
     before_s: float = 0.0
     local: tuple[str, ...] = ()
+    moved: tuple[Moved, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +107,7 @@ class AttemptFailed:
     cpu_s: float = 0.0
     peak_bytes: int = 0
     cause: str = Cause.PROGRAM
+    moved: tuple[Moved, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +157,7 @@ class AgentLeft:
     why: str
 
 
-SELDOM = ("sizes", "before_s", "near_bytes", "local")
+SELDOM = ("sizes", "before_s", "near_bytes", "local", "moved")
 """What is told only where it says something."""
 FAILED_HERE = "it failed in this job as often as it may be tried; another may have it, too"
 """Why a job declines a task that may be in several jobs."""
@@ -214,6 +218,8 @@ def decode(line: bytes) -> Record:
         kind = _KINDS[fields.pop("what")]
         for name in fields.keys() & {"hosts", "nodes", "sizes", "files", "local"}:
             fields[name] = tuple(fields[name])
+        if "moved" in fields:
+            fields["moved"] = tuple(Moved(*one) for one in fields["moved"])
         return kind(**fields)
     except (KeyError, TypeError, AttributeError) as error:
         raise ValueError(str(error)) from error

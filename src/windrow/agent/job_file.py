@@ -85,6 +85,10 @@ class TaskSpec:
         whole = frozenset(paths)
         return tuple(name for name in self.outputs if str(Path(self.workdir, name)) in whole) if whole else ()
 
+    def names(self) -> dict[str, str]:
+        """What its inputs and outputs are called here, by their whole paths."""
+        return {str(Path(self.workdir, name)): name for name in (*self.inputs, *self.outputs)}
+
     @property
     def need(self) -> Need:
         """What it takes of a node."""

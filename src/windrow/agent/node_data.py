@@ -19,7 +19,7 @@ import os
 import re
 import stat
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from errno import ENOENT, ENOSPC
 from fcntl import LOCK_EX, LOCK_NB, flock
@@ -30,7 +30,7 @@ from windrow.agent.carrier import SHARED, Carrier, Copied, Share
 from windrow.agent.folder import RunFolder
 from windrow.agent.guard import remove_in_the_end
 from windrow.agent.job_file import JobFile
-from windrow.agent.order import Order, absolute
+from windrow.agent.order import COMMIT, HIT, HOME, NODES, Moved, Order, Result, absolute
 from windrow.agent.outputs import Outputs, remove
 from windrow.agent.view import NodeView
 from windrow.errors import OutsideError
@@ -123,8 +123,9 @@ class NodeData:
         self._sources, self._shared = frozenset(plan.sources), frozenset(plan.sources if plan.share else ())
         if plan.share:
             self._carrier.say({"share": _share(plan, self._folder)})
-        self._here: set[str] = set()
-        self._staging: dict[str, list[FileMove]] = {}
+        self._here: dict[str, int] = {}  # with bytes
+        self._staging: dict[str, list[tuple[FileMove, int]]] = {}  # with the task that waits for it
+        self._moved: dict[int, list[Moved]] = {}  # by task: what is not told yet
         self._made: dict[str, Order] = {}  # what is on this node alone, with the order that made it
         self._commits: dict[int, list[Callable[[], None]]] = {}  # by task: one at a time, since they share a folder
         self._remove(old)
@@ -142,23 +143,32 @@ class NodeData:
         """Let the files of an order be where it reads them."""
         volumes = {mount.before: self._volume(mount) for mount in _mounts(order) if mount.is_cache}
         if not self.runs_here(order):
-            return self._bring(volumes, self.commit([path for path in order.inputs if path in self._made]))
+            return self._bring(order.task, volumes, self.commit([path for path in order.inputs if path in self._made]))
         view = self.view
         view.ready(path for path in (*order.inputs, *order.outputs) if view.covers(path))
-        return self._bring(
-            {path: view.inside(path) for path in order.inputs if view.covers(path)} | volumes, FileMove(0)
-        )
+        inputs = {path: view.inside(path) for path in order.inputs if view.covers(path)}
+        return self._bring(order.task, inputs | volumes, FileMove(0))
 
-    def _bring(self, targets: Mapping[str, str], move: FileMove) -> FileMove:
+    def _bring(self, task: int, targets: Mapping[str, str], move: FileMove) -> FileMove:
         """Let each of these come to its target, if it is not on this node; the move waits for them, too."""
         for path, target in targets.items():
-            if path not in self._here:
+            if path in self._here:
+                self._note(task, Moved(path, HIT, self._here[path]))
+            else:
                 move.wait()
                 if path not in self._staging:
                     source = f"{SHARED}{path}" if path in self._shared else path
                     self._carrier.copy([(source, target)], partial(self._staged, path))
-                self._staging.setdefault(path, []).append(move)
+                self._staging.setdefault(path, []).append((move, task))
         return move
+
+    def _note(self, task: int, *moved: Moved) -> None:
+        self._moved.setdefault(task, []).extend(moved)
+
+    def told(self, result: Result) -> Result:
+        """The same, with paths as the user knows them, and with what was moved for it."""
+        moved = (*self._moved.pop(result.task, ()), *result.moved)
+        return replace(result, why=self.shown(result.why), moved=moved) if result.why or moved else result
 
     def _volume(self, mount: VolumeMount) -> str:
         """Where a cache volume lies on this node."""
@@ -181,8 +191,14 @@ class NodeData:
             # The task will say so itself; and what many read can be read where it is.
             copied = _FINE
         elif not copied.why:
-            self._here.add(path)
-        for move in self._staging.pop(path):
+            self._here[path] = copied.size_bytes
+            from_nodes = min(copied.from_nodes, copied.size_bytes)
+            links = {HOME: copied.size_bytes - from_nodes, NODES: from_nodes}
+            (_, first), *others = self._staging[path]
+            self._note(first, *(Moved(path, link, size) for link, size in links.items() if size or link == HOME))
+            for _, task in others:
+                self._note(task, Moved(path, HIT, copied.size_bytes))
+        for move, _ in self._staging.pop(path):
             move.hear(copied)
 
     def seen(self, order: Order) -> Order:
@@ -197,16 +213,22 @@ class NodeData:
         env = {**order.env, "TMPDIR": self.view.temporary}
         return replace(order, workdir=inside(order.workdir), env=env, **names)
 
-    def keep(self, order: Order) -> FileMove:
-        """An order has succeeded in the view: commit its outputs that may not stay."""
-        covered = [path for path in dict.fromkeys(order.outputs) if self.view.covers(path)]
-        self._here.update(covered)
+    def keep(self, order: Order, sizes: Sequence[int]) -> FileMove:
+        """An order has succeeded in the view, with outputs of these sizes: commit those that may not stay."""
+        paths = list(dict.fromkeys(order.outputs))
+        covered = {path: sizes[n] for n, path in enumerate(paths) if self.view.covers(path)}
+        self._here |= covered
         self._made |= dict.fromkeys(covered, order)
         return self.commit([path for path in covered if path not in (order.local or ())])
 
     def stayed(self, order: Order) -> tuple[str, ...]:
         """Those of its outputs that are on this node alone."""
         return tuple(path for path in order.outputs if path in self._made)
+
+    def committed(self, order: Order) -> tuple[Moved, ...]:
+        """Those that have left."""
+        gone = (path for path in dict.fromkeys(order.outputs) if path in self._here and path not in self._made)
+        return tuple(Moved(path, COMMIT, self._here[path]) for path in gone)
 
     def commit(self, paths: Iterable[str]) -> FileMove:
         """Copy these, which were made here, to the shared file system."""
@@ -258,9 +280,8 @@ class NodeData:
     def drop(self, paths: Collection[str]) -> None:
         """Nothing needs these any more: make room."""
         gone = [path for path in paths if path in self._made]
-        self._here.difference_update(gone)
         for path in gone:
-            del self._made[path]
+            del self._made[path], self._here[path]
         self._remove(map(self.view.inside, gone))
 
     def shown(self, text: str) -> str:

@@ -11,13 +11,25 @@ import signal
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from windrow.agent.job_file import TaskSpec, tuples
 from windrow.model.cause import Cause
 from windrow.model.nodes import Need
 from windrow.model.resources import GPUS, NodeShape
 from windrow.model.volume import Extract, VolumeMount
+
+HOME, NODES, HIT, COMMIT = "home", "nodes", "hit", "commit"
+"""How a file came to the node of an attempt: from the shared file system or its URL, from other nodes, or it was there
+already. Or it was made there, and copied to the shared file system."""
+
+
+class Moved(NamedTuple):
+    """A file of an attempt on a node with a disk of its own, how it came or went, and bytes."""
+
+    file: str
+    link: str
+    size_bytes: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +70,8 @@ class Order:
 class Result:
     """How an attempt ended. An empty `why` means that it succeeded; else `cause` says what failed it.
 
-    `sizes`: bytes of its outputs, where it succeeded; `local`: those of them that are on its node alone.
+    `sizes`: bytes of its outputs, where it succeeded; `local`: those of them that are on its node alone. `moved`: what
+    came to its node for it, was found there, or left it.
     """
 
     task: int
@@ -72,6 +85,7 @@ class Result:
     cause: str = Cause.PROGRAM
     sizes: tuple[int, ...] = ()
     local: tuple[str, ...] = ()
+    moved: tuple[Moved, ...] = ()
 
     @property
     def may_be_stop(self) -> bool:

@@ -66,6 +66,7 @@ class _Volume:
 
     def __init__(self, name: str, home: Home, folder: Path, block: int, rooms: Mapping[str, int]) -> None:
         self.name, self.home, self.folder, self.is_whole = name, home, folder, False
+        self.from_peers = 0
         sizes = [(file, size) for file, (size, _) in home.files.items()]
         self.at = [(file, at, min(at + block, size)) for file, size in sizes for at in range(0, size, block)]
         self.numbers = {at: n for n, at in enumerate(self.at)}
@@ -293,15 +294,17 @@ class Peers:
                 data = self._ask(self._members[str(name)], volume.name, *volume.at[n])
                 if data is None:
                     break
-                self._count("peers", len(data))
+                self._count("peers", len(data), volume)
                 return data
             except (OSError, KeyError):
                 self._lost.add(str(name))
         return self._from_home(volume, n)
 
-    def _count(self, what: str, size: int) -> None:
+    def _count(self, what: str, size: int, volume: _Volume | None = None) -> None:
         with self._lock:
             self.moved[what] += size
+            if volume is not None:
+                volume.from_peers += size
 
     # Asking
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from windrow.agent.job_file import tuples
-from windrow.agent.order import Order, Result, to_line
+from windrow.agent.order import Moved, Order, Result, to_line
 from windrow.agent.piped import Piped
 from windrow.agent.runner import Runner
 from windrow.errors import OutsideError
@@ -91,7 +91,8 @@ class RemoteNode(Piped):
             if "committed" in record:
                 self._committed += [(path, why) for path, why in record["committed"]]
                 continue
-            result = Result(**{name: tuples(value) for name, value in record.items()})
+            moved = tuple(Moved(*one) for one in record.pop("moved"))
+            result = Result(**{name: tuples(value) for name, value in record.items()}, moved=moved)
             self.running.discard(result.task)
             results.append(result)
         return results

@@ -148,8 +148,7 @@ class Runner:
             else:
                 self._awaited.append(entry)
         results, self._results = self._results, []
-        shown = None if self.data is None else self.data.shown
-        return results if shown is None else [replace(r, why=shown(r.why)) if r.why else r for r in results]
+        return results if self.data is None else list(map(self.data.told, results))
 
     def signal(self, number: int, tasks: Iterable[int] | None = None) -> None:
         """Send a signal to the process groups of these tasks, or of all.
@@ -324,14 +323,15 @@ class Runner:
         if why or self.data is None or not self.data.runs_here(order):
             self._results.append(ended)
         else:
-            move = self.data.keep(order)
+            move = self.data.keep(order, ended.sizes)
             self._awaited.append(_Awaited((), inf, partial(self._kept, order, ended, move), None, move))
 
     def _kept(self, order: Order, ended: Result, move: FileMove, why: str | None) -> None:
         """What an attempt made on this node has left it, as far as it must."""
         assert self.data is not None
         if why is None:
-            self._results.append(replace(ended, local=self.data.stayed(order)))
+            data = self.data
+            self._results.append(replace(ended, local=data.stayed(order), moved=data.committed(order)))
         else:
             cause = Cause.SPACE if move.errno in _OF_DISK else ended.cause
             why = f"exit code 0, but its outputs cannot be put in place: {why}"

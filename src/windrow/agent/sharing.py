@@ -68,6 +68,11 @@ class Mover:
         is_file = "://" not in source and os.path.isfile(source)
         return None if folder is None else str(folder / os.path.basename(source) if is_file else folder)
 
+    def from_nodes(self, source: str) -> int:
+        """How many bytes of what was brought came from other nodes."""
+        volume = self._peers.volume(source)
+        return 0 if volume is None else volume.from_peers
+
     def _fetch_ahead(self) -> None:
         self._peers.wait_for_members()
         for source in self.share.sources:
@@ -106,6 +111,11 @@ class SbcastMover(Mover):
                 self._tell(["want", source])
                 self._news.wait_for(lambda: source in self._brought)
             return self._place(source) if self._brought[source] else None
+
+    def from_nodes(self, source: str) -> int:
+        """The first node reads a file, and sends it to the others."""
+        is_cast = self._brought.get(source, False)
+        return os.path.getsize(self._place(source)) * bool(self.share.place) if is_cast else super().from_nodes(source)
 
     def _place(self, source: str) -> str:
         return f"{self.share.folder}/{self.share.sources.index(source)}"

@@ -10,15 +10,16 @@ import numpy as np
 from windrow.errors import UserError
 from windrow.forecast.runtimes import FilledTime, Source
 from windrow.model.size import format_size
-from windrow.model.wording import count
+from windrow.model.wording import count, listed
 from windrow.storage.staging import Rates
 from windrow.storage.volumes import VolumeUse, node_bytes, volumes_used
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     from windrow.app.execute import Prepared
     from windrow.model.runnable import Runnable
+    from windrow.model.volume import VolumeMount
 
 RATES = Rates(home=100e6, disk=200e6)  # how fast they are filled, until it is learned
 
@@ -31,6 +32,24 @@ def told_volumes(used: Sequence[VolumeUse], where: str = "") -> list[str]:
         what = f"{size} from {use.source}, read-only" if use.source else f"{use.volumes:,} x {size} of scratch"
         lines.append(f"volume {use.name}: {what}, {by}{f', on {where}' if where else ''}")
     return lines
+
+
+def planned_volumes(
+    mounts: Mapping[int, tuple[VolumeMount, ...]], jobs: Mapping[int, Collection[int]]
+) -> list[tuple[VolumeUse, list[int]]]:
+    """The volumes that tasks mount, each with the jobs that have these tasks."""
+    found = []
+    for use in volumes_used(mounts.values()):
+        tasks = {task for task, ones in mounts.items() if any(one.base == use.name for one in ones)}
+        found.append((use, [job for job, members in jobs.items() if not tasks.isdisjoint(members)]))
+    return found
+
+
+def told_plan(volumes: Iterable[tuple[VolumeUse, list[int]]]) -> Iterator[str]:
+    """The same in lines."""
+    for use, jobs in volumes:
+        where = f"nodes of {'job' if len(jobs) == 1 else 'jobs'} {listed(list(map(str, jobs)), 8)} if scratch is set"
+        yield from told_volumes([use], f"{where}, otherwise on the shared file system")
 
 
 def notes_on_volumes(prepared: Prepared) -> list[str]:

@@ -94,14 +94,14 @@ def read_scenario(args: argparse.Namespace) -> Scenario:
     ClusterSettings(args.policy, args.priority, placement=args.placement)  # refuses unknown names first
     failures = read_failures(args.failures)
     with terminal.waiting(f"reading {args.workflow}"):
-        workflow, checkpoints = read_simulated(args.workflow)
+        workflow, checkpoints, mounts = read_simulated(args.workflow)
         log = embedded_log() if args.log is None else read_log(args.log)
     names = ("requests", "policy", "cap", "margin", "noise", "seed", "priority", "placement")
     rules = {name: getattr(args, name) for name in names}
     counts = {**dict(args.resource), **({"gpus": args.gpus} if args.gpus else {})}
     shape = NodeShape(args.cores, args.memory, args.disk, tuple(sorted(counts.items())))
     rules |= {"copies": CopyRules(args.reliability, args.speculate), "checkpoints": checkpoints if failures else {}}
-    scenario = Scenario(workflow, log, shape=shape, failures=failures, **rules)
+    scenario = Scenario(workflow, log, shape=shape, failures=failures, mounts=mounts, **rules)
     _check_fit(scenario)
     return scenario
 

@@ -13,6 +13,7 @@ from windrow.model import Runnable, Workflow, WorkflowError
 if TYPE_CHECKING:
     from windrow.model import Log
     from windrow.model.checkpoint import Checkpoint
+    from windrow.model.volume import VolumeMount
 
 _WORKFLOWS = (".json", ".dax", ".xml", ".yaml", ".yml")
 _LOGS = (".swf", ".txt")  # all are SWF
@@ -26,13 +27,14 @@ def read_workflow(path: AnyPath) -> Workflow:
     return read_simulated(path)[0]
 
 
-def read_simulated(path: AnyPath) -> tuple[Workflow, dict[int, Checkpoint]]:
-    """The same, and which of its tasks are continued from checkpoints."""
+def read_simulated(path: AnyPath) -> tuple[Workflow, dict[int, Checkpoint], dict[int, tuple[VolumeMount, ...]]]:
+    """The same, and which of its tasks are continued from checkpoints, and which mount volumes."""
     found = _read(path)
     if not isinstance(found, Runnable):
-        return found, {}
+        return found, {}, {}
     kept = ((task, step.checkpoint) for task, step in enumerate(found.steps))
-    return found.workflow, {task: checkpoint for task, checkpoint in kept if checkpoint is not None}
+    mounts = {task: step.mounts for task, step in enumerate(found.steps) if step.mounts}
+    return found.workflow, {task: checkpoint for task, checkpoint in kept if checkpoint is not None}, mounts
 
 
 def read_runnable(path: AnyPath) -> Runnable:

@@ -21,6 +21,7 @@ from windrow.model import Log, NodeShape, Workflow, format_duration
 from windrow.model.checkpoint import Checkpoint
 from windrow.model.failures import NO_FAILURES, Failures
 from windrow.model.site import Site
+from windrow.model.volume import VolumeMount
 from windrow.recipes import generate_log
 from windrow.sim.cluster import Cluster
 from windrow.strategies import Strategy, Work, whole_seconds
@@ -54,6 +55,8 @@ class Scenario:
     copies: CopyRules = NO_COPIES
     checkpoints: Mapping[int, Checkpoint] = field(default_factory=dict)
     """From which tasks continue that were lost, where nothing but nodes fails and no task has copies."""
+    mounts: Mapping[int, tuple[VolumeMount, ...]] = field(default_factory=dict)
+    """Volumes of tasks; these take no part in a simulation."""
 
     def __post_init__(self) -> None:
         if not 0 <= self.noise <= 5:

@@ -23,6 +23,8 @@ class LocalPlaces:
 
     at: dict[str, int] = field(default_factory=dict)
     _maker: dict[str, int] = field(default_factory=dict)
+    committed: set[tuple[str, int]] = field(default_factory=set)
+    """Files that were, each with its job, and have come to the shared file system since."""
 
     def note(self, record: Record) -> None:
         """Take in what happened."""
@@ -34,7 +36,10 @@ class LocalPlaces:
             self._forget(name for name, maker in self._maker.items() if maker == event.task)
         elif self.at and isinstance(event, e.FilesMoved | e.FilesGone):
             place = event.origin if isinstance(event, e.FilesMoved) else event.place
-            self._forget(name for name in event.files if name in self.at and e.job_place(self.at[name]) == place)
+            names = [name for name in event.files if name in self.at and e.job_place(self.at[name]) == place]
+            if isinstance(event, e.FilesMoved):
+                self.committed.update((name, self.at[name]) for name in names)
+            self._forget(names)
 
     def _forget(self, names: Iterable[str]) -> None:
         for name in list(names):

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, get_args
 
+from windrow.agent.order import Moved
 from windrow.manager import events as e
 from windrow.manager.journal import Record
 from windrow.manager.local_places import LocalPlaces
@@ -46,6 +47,10 @@ class TaskAttempt:
     """What earlier attempts had done and kept."""
     near_bytes: int = 0
     """Of what it read, so much was on its node alone when it started."""
+    local: tuple[str, ...] = ()
+    """Outputs that were on its node alone when it finished."""
+    moved: tuple[Moved, ...] = ()
+    """What came to its node for it, was found there, or left it, where that has a disk of its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,9 +176,9 @@ class RunStory:
     copied: dict[int, set[int]] = field(default_factory=dict)
     """The jobs that have a task, or a copy of it, where any was planned with a copy."""
     transfers: list[e.FileEvent] = field(default_factory=list)
+    """What became of files that had to be moved, in order."""
     local: LocalPlaces = field(default_factory=LocalPlaces)
     """Files that are on nodes of jobs alone."""
-    """What became of files that had to be moved, in order."""
     strays: list[tuple[str, str]] = field(default_factory=list)
     """States that followed each other although the tables say that they do not."""
 
@@ -437,7 +442,8 @@ def _attempt_over(task: TaskStory, outcome: AttemptState, at_s: float, detail: A
     attempt.started_s = detail.get("begun", attempt.started_s)
     for name in _MEASURED.intersection(detail):
         setattr(attempt, name, detail[name])
-    attempt.sizes = tuple(detail.get("sizes", ()))
+    attempt.sizes, attempt.local = tuple(detail.get("sizes", ())), tuple(detail.get("local", ()))
+    attempt.moved = tuple(Moved(*one) for one in detail.get("moved", ()))
 
 
 _BEATEN = "another attempt finished first"

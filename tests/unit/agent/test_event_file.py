@@ -27,16 +27,18 @@ from windrow.agent.event_file import (
     decode,
     encode,
 )
+from windrow.agent.order import Moved
 from windrow.errors import InputError, OutsideError
 
 times = st.floats(0, 2e9)
 ints = st.integers(0, 2**40)
 texts = st.text(max_size=30)
 codes = st.none() | st.integers(0, 255)
+moved = st.lists(st.builds(Moved, texts, texts, ints), max_size=3).map(tuple)
 records: st.SearchStrategy[Record] = st.one_of(
     st.builds(AgentStarted, times, texts, ints, texts, st.lists(texts).map(tuple)),
     st.builds(AttemptStarted, times, ints, ints, st.lists(ints).map(tuple)),
-    st.builds(AttemptFinished, times, ints, ints, times, times, ints),
+    st.builds(AttemptFinished, times, ints, ints, times, times, ints, moved=moved),
     st.builds(AttemptFailed, times, ints, ints, times, codes, codes, texts, st.booleans(), texts, times, ints),
     st.builds(TaskDeclined, times, ints, texts),
     st.builds(AttemptLost, times, ints, texts),

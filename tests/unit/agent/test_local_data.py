@@ -65,6 +65,7 @@ def test_what_only_this_job_reads_never_leaves_its_node(run: Run, work: Path) ->
     first, second = run.of(AttemptFinished)
     assert (first.local, first.sizes, second.local, second.sizes) == (("mid",), (3,), (), (6,))
     assert [start.near_bytes for start in run.of(AttemptStarted)] == [0, 3]
+    assert (first.moved, second.moved) == ((("in", "home", 3),), (("mid", "hit", 3), ("out", "commit", 6)))
 
 
 @pytest.mark.slow

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from tests.examples import some
 from tests.unit.agent.jobs import Run, shell
 from tests.unit.agent.test_nodes import cluster  # noqa: F401  (a fixture)
 
+from windrow.agent.event_file import AttemptFinished
 from windrow.agent.job_file import TaskSpec
 from windrow.model.volume import VolumeMount
 
@@ -55,6 +57,12 @@ def test_what_many_tasks_read_crosses_once(cluster: Run, work: Path, share: str)
     texts = [(work / f"out{n}").read_text().splitlines() for n in range(6)]
     assert len({text[0] for text in texts}) == 1
     assert {text[1] for text in texts} == {"small"}
+    told = Counter[tuple[str, str]]()
+    for file, link, size in [one for done in cluster.of(AttemptFinished) for one in done.moved]:
+        told[file, link] += size
+    crossed = {"home": SIZE, "nodes": 2 * SIZE} if share else {"home": 3 * SIZE}
+    assert {link: told["genome", link] for link in ("home", "nodes", "hit")} == {"nodes": 0, **crossed, "hit": 3 * SIZE}
+    assert (told["small", "home"], told["small", "nodes"], told["small", "hit"]) == (18, 0, 18)
     if share:
         assert moved(printed) == (SIZE, 2 * SIZE)
         assert all("/shared/" in text[2] for text in texts)

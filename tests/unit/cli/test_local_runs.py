@@ -48,6 +48,19 @@ def test_only_what_leaves_the_job_leaves_the_node(here: Path, capsys: pytest.Cap
     assert not Path("mid").exists()
     assert where(capsys) == {"in": "shared", "mid": "gone", "out": "shared"}
     assert main(["files", "nope"]) == 2
+    capsys.readouterr()
+    assert main(["report", "--json"]) == 0
+    report = json.loads(capsys.readouterr().out)
+    nothing = dict.fromkeys(("home_bytes", "nodes_bytes", "hit_bytes", "stayed_bytes", "committed_bytes"), 0)
+    nothing |= {"brought": 0, "hits": 0}
+    assert report["data"] == [
+        {"role": "endpoint", **nothing, "home_bytes": 3, "brought": 1, "committed_bytes": 3},
+        {"role": "pipeline", **nothing, "stayed_bytes": 3, "hit_bytes": 3, "hits": 1},
+    ]
+    (space,) = report["node_bytes"].values()
+    assert [used for _, used in space] == [6, 9, 6, 0]  # in and mid, then out, then without mid
+    assert main(["status", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["data"] == report["data"]
     Path("windrow.toml").write_text(f'[data]\nscratch = "{here}/disk"\nkeep = ["m*"]\n')
     assert main(["run", "w.yaml", "--again"]) == 0
     assert Path("mid").read_text() == "in\n"

@@ -138,6 +138,27 @@ def test_a_plan_in_an_environment_takes_the_allocation_that_ends_first(capsys: p
     assert "AllBatch" in page
 
 
+def test_volumes_and_the_jobs_that_would_have_them(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("db").mkdir()
+    Path("v.yaml").write_text("""
+volumes: {genome: {from: db/, size: 600MB}, work: {scratch: 2GB}}
+tasks:
+  - {id: a, command: "true", mounts: [genome, work], runtime: 1h}
+  - {id: b, command: "true", mounts: [work], after: a, runtime: 1h}
+  - {id: c, command: "true", after: b, runtime: 1h}
+""")
+    given = ["plan", "v.yaml", "--log", "log.swf", "--at", "2d", "--strategy", "individual"]
+    assert main([*given, "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)["volumes"]
+    assert [(one["name"], one["size_bytes"], one["jobs"]) for one in told] == [
+        ("genome", 600_000_000, [0]),
+        ("work", 2_000_000_000, [0, 1]),
+    ]
+    assert main(given) == 0
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "volume work: 1 x 2 GB of scratch, mounted by 2 tasks, on nodes of jobs 0, 1 if scratch is set" in shown
+
+
 def test_without_enough_space_the_least_is_named(capsys: pytest.CaptureFixture[str]) -> None:
     assert in_space("--space", "40MB") == 2
     told = capsys.readouterr()

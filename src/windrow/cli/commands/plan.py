@@ -79,17 +79,23 @@ def run(args: argparse.Namespace) -> None:
         return
     args.margin = shared.MARGIN if args.margin is None else args.margin
     from windrow.app.strategies import find_strategy
+    from windrow.app.volumes import planned_volumes, told_plan
     from windrow.lab.plan import make_plan
 
     strategy = find_strategy(args.strategy)
     scenario, at_s = shared.read_one_run(args)
     with terminal.waiting(f"running {scenario.workflow.name}"):
         plan = make_plan(scenario, strategy, at_s)
+    members = {number: job.plan.all_tasks for number, job in plan.trial.story.jobs.items()}
+    volumes = planned_volumes(scenario.mounts, members)
     if args.json:
-        terminal.print_json({**shared.facts(scenario, args), "at_s": at_s, **_as_json(plan)})
+        told = [use._asdict() | {"jobs": jobs} for use, jobs in volumes]
+        terminal.print_json(
+            {**shared.facts(scenario, args), "at_s": at_s, **_as_json(plan), **({"volumes": told} if told else {})}
+        )
         return
     simulated = "planned for a simulated cluster, not for this machine; windrow run -n plans where it would run"
-    lines = [simulated, *shared.words(scenario, args)]
+    lines = [simulated, *shared.words(scenario, args), *told_plan(volumes)]
     terminal.show(*_blocks(plan, lines, at_s, explain=args.explain))
 
 

@@ -12,6 +12,7 @@ from html import escape
 from typing import TYPE_CHECKING
 
 from windrow.manager import figures
+from windrow.manager.node_files import RoleData, data_by_role
 from windrow.manager.states import ACTIVE, AttemptState, RunState, TaskState
 from windrow.model import format_duration
 from windrow.model.size import format_size
@@ -20,7 +21,7 @@ from windrow.report.page import cell, facts, figure, note, notes, page, section,
 from windrow.report.plot import legend
 from windrow.report.run.details import decisions, failures
 from windrow.report.run.gantt import run_gantt
-from windrow.report.run.space import space
+from windrow.report.run.space import space, space_of_nodes
 from windrow.report.run.starts import starts
 from windrow.report.workflow import kind_colours
 
@@ -40,6 +41,7 @@ def run_page(told: figures.RecordedRun, background: Background | None = None, wh
     """HTML about one run. `background` is what its cluster did meanwhile, `what` says in lines what was run where."""
     colours, keys = kind_colours(told.story.workflow)
     picture, caption = run_gantt(told, colours, background)
+    moved = data_by_role(told.story)
     in_vain = section("Failed and lost attempts", failures(told))
     went_wrong = told.state == RunState.FAILED  # then it is what the reader came for
     sections = [
@@ -48,6 +50,7 @@ def run_page(told: figures.RecordedRun, background: Background | None = None, wh
         section("The run over time", figure(picture, caption, legend(keys, marks=False)), notes(what) if what else ""),
         *([] if told.is_simulated else [section("Predicted and actual starts", starts(told))]),
         *([] if told.space is None else [section("Space", space(told))]),
+        *([section("Data on nodes", _data(moved), space_of_nodes(told))] if moved else []),
         section("Node-hours", facts(_node_hours(told)), note(_NODE_HOURS)),
         *([] if went_wrong else [in_vain]),
         section("Jobs", _jobs(told)),
@@ -139,6 +142,18 @@ def _jobs(told: figures.RecordedRun) -> str:
         return note("No job was planned.")
     heads = ["", "levels", "tasks", "nodes", "submitted", "waited", "requested", "ran", "used", "state"]
     return table(heads, rows, len(told.story.jobs) - len(rows), ": windrow status --all")
+
+
+def _data(roles: Sequence[RoleData]) -> str:
+    """What came to nodes, was found there, stayed and left, by the role of files."""
+    heads = ["role", "from the shared files", "from other nodes", "found on the node", "stayed there", "committed"]
+    rows = []
+    for one in roles:
+        links = one.home_bytes, one.nodes_bytes, one.hit_bytes, one.stayed_bytes, one.committed_bytes
+        sizes: list[str] = [format_size(size) if size else "–" for size in links]
+        found = cell(sizes[2], f"{count(one.hits, 'hit')} of {one.hits + one.brought:,}" if one.hits else "")
+        rows.append((one.role, *sizes[:2], found, *sizes[3:]))
+    return table(heads, rows)
 
 
 def _kinds(told: figures.RecordedRun) -> str:

@@ -1,11 +1,14 @@
-"""What the files of a run took over time, beside what was planned: for runs with a limit on space."""
+"""What the files of a run took over time: where space is limited, beside what was planned; and on disks of nodes."""
 
 from __future__ import annotations
+
+from collections.abc import Mapping
 
 import numpy as np
 
 from windrow.errors import UserError
 from windrow.manager.figures import RecordedRun
+from windrow.manager.node_files import space_on_nodes
 from windrow.model import NodeShape
 from windrow.model.site import Site
 from windrow.model.size import format_size
@@ -14,6 +17,8 @@ from windrow.report.page import figure
 from windrow.storage.demand import demand_of
 from windrow.storage.timeline import Points, over_time, peak
 from windrow.strategies import Work, whole_seconds
+
+_MOST_NODES = 6
 
 
 def _planned(told: RecordedRun) -> Points:
@@ -34,7 +39,21 @@ def space(told: RecordedRun) -> str:
     spans = [(n, one.started_s - told.begun_s, (one.ended_s or told.until_s) - told.begun_s) for n, one in made]
     lines = {"planned": _planned(told), "actual": over_time(demand_of(workflow), spans, sizes)}
     shown = {name: points for name, points in lines.items() if points}
-    most, end_s = max(map(peak, shown.values()), default=1), max((p[-1][0] for p in shown.values()), default=1)
+    limit = "" if told.space is None else f"; they were allowed {format_size(told.space.size)}"
+    return _drawn(shown, "What files of the run took.", f"{limit}.")
+
+
+def space_of_nodes(told: RecordedRun) -> str:
+    """A figure, with a line for each node, of those that had most."""
+    by_node = sorted(space_on_nodes(told).items(), key=lambda one: (-peak(one[1]), one[0]))
+    shown = dict(by_node[:_MOST_NODES])
+    more = f" Of {len(by_node):,} nodes, these had most." if len(by_node) > len(shown) else ""
+    until = "A file counts from the start of the attempt that brought or made it until it is removed, or its job ends."
+    return _drawn(shown, "What files of the run took on the disks of nodes.", f".{more} {until}")
+
+
+def _drawn(shown: Mapping[str, Points], what: str, more: str) -> str:
+    most, end_s = max([1, *map(peak, shown.values())]), max((p[-1][0] for p in shown.values()), default=1)
     frame = plot.Frame(
         70, 14, 860, 200, plot.time_axis(0, end_s, "since the run started"), plot.count_axis(most / 1e6, "MB")
     )
@@ -44,5 +63,4 @@ def space(told: RecordedRun) -> str:
     ]
     picture = plot.picture(960, frame.bottom + 50, "Space over time", [plot.axes(frame), *curves])
     told_of = ", ".join(f"{name} {format_size(peak(points))}" for name, points in shown.items())
-    limit = "" if told.space is None else f"; they were allowed {format_size(told.space.size)}"
-    return figure(picture, f"What files of the run took. At most: {told_of}{limit}.", plot.legend(list(shown)))
+    return figure(picture, f"{what} At most: {told_of}{more}", plot.legend(list(shown)))

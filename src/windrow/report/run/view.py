@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from windrow.app.runs import RunView, sites_of
 from windrow.manager.figures import RecordedRun, data_node_s, node_time, queue_waits_s, visible_wait_s
+from windrow.manager.node_files import data_by_role, space_on_nodes
 from windrow.manager.states import RunState, TaskState
 from windrow.manager.story import JobStory
 from windrow.model.wording import listed
@@ -62,6 +63,7 @@ def status_view(told: RunView) -> dict[str, Any]:
         "warnings": told.warnings(),
         "failed_tasks": [ids[i] for i, task in enumerate(story.tasks) if task.state is TaskState.FAILED],
         "jobs": [_job_view(number, job, ids) for number, job in sorted(story.jobs.items())],
+        **({"data": data} if (data := [asdict(role) for role in data_by_role(story)]) else {}),
     }
 
 
@@ -110,7 +112,7 @@ def _why(told: RunView, number: int) -> str:
 
 def report_view(run: RecordedRun, page: Path, crate: str | None) -> dict[str, Any]:
     """The run in figures, and where its page is."""
-    story, used = run.story, node_time(run)
+    story, used, data = run.story, node_time(run), [asdict(role) for role in data_by_role(run.story)]
     waited_s, hidden_s = queue_waits_s(run)
     return {
         "run": run.name,
@@ -134,4 +136,5 @@ def report_view(run: RecordedRun, page: Path, crate: str | None) -> dict[str, An
             {"job": int(p.tag), "source": p.source, "predicted_s": p.predicted_s, "started_s": p.started_s}
             for p in past(run)
         ],
+        **({"data": data, "node_bytes": space_on_nodes(run)} if data else {}),
     }
