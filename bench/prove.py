@@ -1,7 +1,7 @@
 """What takes longer than tests may: thousands of random cases, every shape by every strategy, figures on test beds.
 
     python bench/prove.py [hour] [cases] [faults] [failures] [copies] [storage] [matrices] [places] [trouble] [slurm]
-        [beds] [sites] [pairs] [ways] [space] [peers] [figures]
+        [beds] [sites] [pairs] [ways] [space] [peers] [home] [figures]
 
 `make prove` runs all of it and writes `docs/reference/proof.md`, one section for each part, with the commit that it was
 run on; where only some parts are named, the other sections stay as they are. Every row is a command that anyone can
@@ -440,6 +440,10 @@ PARTS: dict[str, tuple[str, Callable[[], Section]]] = {
         ),
     ),
     "peers": ("Data that all nodes share", peers),
+    "home": (
+        "Data behind a slow home",
+        lambda: said_by("slow_home.py", "64 pipelines on a private Slurm: today's way, local data, and volumes"),
+    ),
     "figures": (
         "Data on a test bed",
         lambda: said_by("shared_data.py", "hosts in network namespaces, with links of a given speed"),

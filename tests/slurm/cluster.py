@@ -102,7 +102,8 @@ class SlurmCluster:
             return []
         self.place.disk.mkdir(exist_ok=True)
         size = f"size={self.settings.disk_mib}m,mode=1777"
-        return ["unshare", "-m", "sh", "-c", f'mount -t tmpfs -o {size} disk {self.place.disk} && exec "$@"', "sh"]
+        begin = f"mount -t tmpfs -o {size} disk {self.place.disk} && {self.settings.on_node}"
+        return ["unshare", "-m", "sh", "-c", f'{begin} && exec "$@"', "sh"]
 
     def close(self) -> None:
         """Stop everything: jobs, daemons, the directory. Safe in any state, and a second time."""

@@ -36,7 +36,8 @@ class Settings:
 
     `kinds`: its nodes, where they differ; then there are `nodes` in all.
 
-    `disk_mib`: each node has a disk of its own of this size, at the same path (`Place.disk`); needs root.
+    `disk_mib`: each node has a disk of its own of this size, at the same path (`Place.disk`); needs root. `on_node`: a
+    shell command that runs first on such a node, whose name is `$WINDROW_TEST_NODE`; only the node sees what it mounts.
 
     `preempts`: there are partitions `high`, `low` and `spot`, and jobs of the first one cancel those of the others: in
     `spot` after a notice.
@@ -55,6 +56,7 @@ class Settings:
     preempts: bool = False
     kinds: tuple[Kind, ...] = ()
     disk_mib: int = 0
+    on_node: str = "true"
 
 
 @dataclass(frozen=True, slots=True)

@@ -128,6 +128,12 @@ class Nodes:
         empty = [node.place for node in self._left if node.tasks == 0 and (not rest or node.has(rest))]
         return tuple(empty[: need.nodes]) if len(empty) >= need.nodes else ()
 
+    def has_room(self, need: Need, place: int) -> bool:
+        """Whether a share of this node can start there."""
+        node, rest = self._nodes[place], _rest(need)
+        is_enough = node.cores >= need.cores and node.memory_bytes >= need.memory_bytes
+        return is_enough and (not rest or node.has(rest)) and node in self._left
+
     def take(self, task: int, need: Need, places: tuple[int, ...]) -> None:
         """The task takes what it needs of these nodes, which have room for it."""
         chosen: list[int] = []

@@ -1,7 +1,8 @@
 """Which task starts where inside an allocation: list scheduling with packing, one task at a time.
 
 Rule 1: among the tasks offered, the longest expected run goes first; equals by number.
-Rule 2: where it starts is what `nodes` says; where it has data on some of them, the best of these comes first.
+Rule 2: where it starts is what `nodes` says. Tasks with data on nodes come before all others, if there is room where
+most of a task's data are; after all others they start elsewhere, too: no room stays empty that a task could use.
 Rule 3: a task that finds no room does not hold up those behind it.
 Rule 4: where files must not take more than so much, `space` says which task is next, and whether it may start.
 
@@ -12,11 +13,15 @@ module needs nothing but the standard library.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from heapq import heappop, heappush
+from heapq import heapify, heappop, heappush
 from typing import Protocol
 
 from windrow.model.nodes import NOTHING, Need, Nodes
 from windrow.model.resources import NodeShape
+
+Kind = tuple[Need, int]
+"""What a task needs, and the node that has most of its data; `_NONE` where none has any, or all nodes are alike."""
+_NONE = -1
 
 
 class Space(Protocol):
@@ -44,8 +49,8 @@ class Packing:
     def __init__(self, nodes: int, shape: NodeShape, space: Space | None = None) -> None:
         self.nodes = Nodes([shape] * nodes)
         """The nodes."""
-        # Tasks that need the same fit alike: if one finds no room, no other of its kind need be tried.
-        self._offered: dict[Need, list[tuple[float, int]]] = {}
+        # Tasks of a kind fit alike: if one finds no room, no other of its kind need be tried.
+        self._offered: dict[Kind, list[tuple[float, int]]] = {}
         self.limit: Need | None = None
         """The most that tasks may have, where the nodes are shared with others; it may change at any time."""
         self.prefer: Callable[[int], Sequence[int]] | None = None
@@ -61,7 +66,8 @@ class Packing:
 
     def offer(self, task: int, expected_s: float, need: Need) -> None:
         """The task may start whenever there is room."""
-        heappush(self._offered.setdefault(need, []), (-expected_s, task))
+        near = () if self.prefer is None or self.space is not None or need.nodes else self.prefer(task)
+        heappush(self._offered.setdefault((need, near[0] if near else _NONE), []), (-expected_s, task))
         if self.space is not None:
             self._needs[task] = need, expected_s
             self.space.offer(task)
@@ -79,31 +85,37 @@ class Packing:
     def start(self) -> list[tuple[int, tuple[int, ...]]]:
         """Start what has room now: tasks and their nodes, in the order of starting.
 
-        Cost: a look at each node for each task started and for each kind of need offered.
+        Cost: a look at each node for each task started and for each kind of task offered.
         """
         if self.space is not None:
             return self._start_within(self.space)
+        near = [kind for kind in self._offered if kind[1] != _NONE]
+        others = [kind for kind in self._offered if kind[1] == _NONE]
+        return [*self._start(near, at_data=True), *self._start(others), *self._start(near)]
+
+    def _start(self, kinds: Iterable[Kind], *, at_data: bool = False) -> list[tuple[int, tuple[int, ...]]]:
+        """Start tasks of these kinds; only where most of their data are, or anywhere."""
         started: list[tuple[int, tuple[int, ...]]] = []
-        open_kinds = [(tasks[0], need) for need, tasks in self._offered.items() if tasks]
+        open_kinds = [(self._offered[kind][0], kind) for kind in kinds if self._offered[kind]]
+        heapify(open_kinds)
         while open_kinds:
-            first = min(open_kinds)
-            need = first[1]
-            open_kinds.remove(first)
-            places = self.nodes.room(need)
+            need, near = kind = heappop(open_kinds)[1]
+            places = ((near,) if self.nodes.has_room(need, near) else ()) if at_data else self.nodes.room(need)
             if not places or not self._is_allowed(need, places):
                 continue
-            tasks = self._offered[need]
+            tasks = self._offered[kind]
             task = heappop(tasks)[1]
-            places = self.nodes.room(need, self.prefer(task)) if self.prefer is not None else places
+            if self.prefer is not None and not at_data:
+                places = self.nodes.room(need, self.prefer(task))
             self.nodes.take(task, need, places)
             started.append((task, places))
             if tasks:
-                open_kinds.append((tasks[0], need))
+                heappush(open_kinds, (tasks[0], kind))
         return started
 
     def _start_within(self, space: Space) -> list[tuple[int, tuple[int, ...]]]:
         started: list[tuple[int, tuple[int, ...]]] = []
-        no_room = {need for need, tasks in self._offered.items() if not tasks}
+        no_room = {need for (need, _), tasks in self._offered.items() if not tasks}
         self.lacks_space, has_nodes = False, False
         for task in space.candidates():
             if len(no_room) == len(self._offered):
@@ -120,7 +132,7 @@ class Packing:
                 places = self.nodes.room(need, self.prefer(task)) if self.prefer is not None else places
                 self.nodes.take(task, need, places)
                 started.append((task, places))
-                self._offered[need].remove((-expected_s, task))  # no heap any more: the space says what is first
+                self._offered[need, _NONE].remove((-expected_s, task))  # no heap any more: the space says what is first
                 del self._needs[task]
         self.lacks_space = has_nodes and not started
         return started
@@ -128,7 +140,7 @@ class Packing:
     def wanted(self) -> tuple[Need, int]:
         """What could start on these nodes but for the limit: the least that a task takes, and the cores of all."""
         nodes, offered = self.nodes, self._offered.items()
-        able = [(need, places, len(tasks)) for need, tasks in offered if tasks and (places := nodes.room(need))]
+        able = [(need, places, len(tasks)) for (need, _), tasks in offered if tasks and (places := nodes.room(need))]
         costs = [(nodes.cost(need, places), tasks) for need, places, tasks in able]
         if not costs:
             return NOTHING, 0

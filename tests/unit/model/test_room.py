@@ -116,22 +116,33 @@ def check_gpus(nodes: Nodes, task: int, need: Need, others: dict[int, Need]) -> 
 
 @given(SHAPES, st.integers(1, 4), st.data())
 def test_a_job_starts_the_longest_that_has_room(shape: NodeShape, count: int, data: st.DataObject) -> None:
-    """Every task offered is tried, the longest first, equals by number, as often as one of them could start."""
+    """Every task offered is tried, the longest first, equals by number, as often as one of them could start.
+
+    Some have data on nodes, the most on the first of them: these start there before others, and elsewhere after them.
+    """
     needs = data.draw(st.lists(NEEDS, max_size=20))
     length_s = [data.draw(st.integers(1, 3)) for _ in needs]
+    is_local, some = data.draw(st.booleans()), st.lists(st.integers(0, count - 1), unique=True, max_size=2)
+    near = [data.draw(some) if is_local and not need.nodes else [] for need in needs]
     packing, slow = Packing(count, shape), Slow([shape] * count, [[] for _ in range(count)])
+    packing.prefer = near.__getitem__ if is_local else None
     offered: set[int] = set()
     running: dict[int, tuple[int, ...]] = {}
     for task, need in enumerate(needs):
         packing.offer(task, length_s[task], need)
         offered.add(task)
         if data.draw(st.booleans()):
-            expected = []
-            for one in sorted(offered, key=lambda t: (-length_s[t], t)):
-                if places := slow.room(needs[one]):
-                    slow.take(needs[one], places)
-                    expected.append((one, places))
-            offered.difference_update(one for one, _ in expected)
+            expected = list[tuple[int, tuple[int, ...]]]()
+            for turn in ("at data", "others", "away"):
+                for one in sorted(offered, key=lambda t: (-length_s[t], t)):
+                    if bool(near[one]) == (turn == "others"):
+                        continue
+                    at_data = [place for place in near[one] if slow.has_room(place, needs[one])]
+                    places = tuple(at_data[:1]) or slow.room(needs[one])
+                    if places if turn != "at data" else at_data[:1] == near[one][:1]:
+                        slow.take(needs[one], places)
+                        expected.append((one, places))
+                offered.difference_update(one for one, _ in expected)
             running |= dict(expected)
             assert packing.start() == expected
             assert packing.held.cores == sum(needs[t].nodes * CORES or needs[t].cores for t in running)
