@@ -351,8 +351,25 @@ def main(scale: int = 10) -> int:
 
 def show(ways: Sequence[Way], ran: Sequence[Ran], empty_s: float, rate: float, scale: int) -> int:
     """The table. 1 where something is wrong."""
-    print(f"All sizes, and home's {80 * MB:,} bytes a second, are divided by {scale}.", end=" ")
-    print(f"With files of one byte, the run takes {empty_s:.1f} s.\n")
+    print(
+        f"{WIDTH} pipelines of two tasks on {NODES} nodes: each reads 50 MB that all read, and has 20 MB of its own data"
+    )
+    print(
+        "between its tasks (10 MB written and read), 0.1 MB that it must read and write, and 2 s of sleep. Home moves"
+    )
+    print(
+        f"80 MB/s in all; sizes and rate are divided by {scale}. It is a FUSE file system that counts and delays bytes;"
+    )
+    print(
+        "it has no latency. `local` is `--scratch`; `volumes` are a cache volume and a scratch volume for each pipeline,"
+    )
+    print(
+        'with `share = "peer"`. No way takes less than home needs for its bytes, nor less than the same run with files'
+    )
+    print(
+        f"of one byte ({empty_s:.1f} s), begun when nodes have what all read: that is the arithmetic. For volumes it has"
+    )
+    print("one copy of a scratch volume to home, by which Windrow learns what copies cost.\n")
     head = "way | makespan | by arithmetic | faster | by arithmetic | bytes from and to home | by arithmetic"
     print(f"| {head} |\n| --- |{' ---: |' * head.count('|')}")
     expected = [way.least_s(empty_s, rate) for way in ways]
