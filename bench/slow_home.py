@@ -42,6 +42,15 @@ from tests.slurm.settings import Kind, Settings  # noqa: E402
 from bench.network_bed import KB, MB, lines, tell  # noqa: E402
 
 WIDTH, NODES, DISK_MIB = 64, 8, 1000
+ABOUT = """\
+{width} pipelines of two tasks on {nodes} nodes: each reads 50 MB that all read, and has 20 MB of its own data between
+its tasks (10 MB written and read), 0.1 MB that it must read and write, and 2 s of sleep. Home moves 80 MB/s in all;
+sizes and rate are divided by {scale}. It is a FUSE file system that counts and delays bytes, and has no latency.
+`local` is `--scratch`; `volumes` are a cache volume and a scratch volume for each pipeline, with `share = "peer"`.
+No way takes less than home needs for its bytes, nor less than the same run with files of one byte ({empty_s:.1f} s),
+begun when nodes have what all read: that is the arithmetic. For volumes it includes one copy of a scratch volume to
+home, by which Windrow learns what copies cost.
+"""
 OTHER = "other"
 _KINDS = re.compile("batch|query|work|mid|out")  # in the names of files, and of folders for attempts at them
 _NOW, _OMIT = (1 << 30) - 1, (1 << 30) - 2  # of utimensat(2)
@@ -351,25 +360,7 @@ def main(scale: int = 10) -> int:
 
 def show(ways: Sequence[Way], ran: Sequence[Ran], empty_s: float, rate: float, scale: int) -> int:
     """The table. 1 where something is wrong."""
-    print(
-        f"{WIDTH} pipelines of two tasks on {NODES} nodes: each reads 50 MB that all read, and has 20 MB of its own data"
-    )
-    print(
-        "between its tasks (10 MB written and read), 0.1 MB that it must read and write, and 2 s of sleep. Home moves"
-    )
-    print(
-        f"80 MB/s in all; sizes and rate are divided by {scale}. It is a FUSE file system that counts and delays bytes;"
-    )
-    print(
-        "it has no latency. `local` is `--scratch`; `volumes` are a cache volume and a scratch volume for each pipeline,"
-    )
-    print(
-        'with `share = "peer"`. No way takes less than home needs for its bytes, nor less than the same run with files'
-    )
-    print(
-        f"of one byte ({empty_s:.1f} s), begun when nodes have what all read: that is the arithmetic. For volumes it has"
-    )
-    print("one copy of a scratch volume to home, by which Windrow learns what copies cost.\n")
+    print(ABOUT.format(width=WIDTH, nodes=NODES, scale=scale, empty_s=empty_s))
     head = "way | makespan | by arithmetic | faster | by arithmetic | bytes from and to home | by arithmetic"
     print(f"| {head} |\n| --- |{' ---: |' * head.count('|')}")
     expected = [way.least_s(empty_s, rate) for way in ways]
