@@ -161,7 +161,7 @@ def survived(folder: Path, argv: list[str], kills: int, chance: random.Random) -
         out = (folder / "said").open("w")
         with out, subprocess.Popen([WINDROW, *words], cwd=folder, env=home(folder), stdout=out, stderr=out) as manager:
             try:
-                code = manager.wait(chance.uniform(0.6, 2.5) if at < kills else None)
+                code = manager.wait(chance.uniform(0.4, 1.2) if at < kills else None)
             except subprocess.TimeoutExpired:
                 manager.kill()
                 done += 1
@@ -257,7 +257,7 @@ def main(count: int = 2000) -> int:
     wrong = 0
     print("| real run in a file system of exactly the limit | limit | most seen | looks | kill -9 | took | all there |")
     print("| --- | ---: | ---: | ---: | ---: | ---: | --- |")
-    for tasks, side_by_side, kills in ((count, 20, 0), (max(20, count // 10), 4, 12)):
+    for tasks, side_by_side, kills in ((count, 20, 0), (max(20, count * 2 // 5), 4, 12)):
         with tempfile.TemporaryDirectory() as folder:
             found = samples(Path(folder), tasks, side_by_side, kills)
         is_right = bool(found["is_whole"]) and int(str(found["most"])) <= int(str(found["limit"]))
