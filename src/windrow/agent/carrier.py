@@ -52,16 +52,22 @@ class Copied(NamedTuple):
 
 
 class Share(NamedTuple):
-    """What a mover has to know. `folder`: for what it brings, not there yet; one path on all nodes for `sbcast`."""
+    """What a mover has to know. `folder`: for what it brings, not there yet; one path on all nodes for `sbcast`.
+
+    `home` is the run's folder, `run` what the run is called among movers. `over`, `over_below`: as in a `JobFile`.
+    """
 
     how: str
     run: str
-    key: str
+    home: str
+    job: int
     place: int
     nodes: int
     facing: str
     folder: str
     sources: tuple[str, ...]
+    over: tuple[int, ...] = ()
+    over_below: int = 0
 
 
 Then = Callable[[Copied], None]

@@ -57,8 +57,8 @@ class Crew:
         """Let each node use its own disk for this job. OutsideError where that of this one cannot be used."""
         from windrow.agent.node_data import NodeData, plan_of  # noqa: PLC0415  (few jobs have such data)
 
-        others = () if self._hosts.are_here else self.names[1:]
-        if (plan := plan_of(folder, job, 0, *others[:1])) is not None:
+        facing = self.names[:2][-1] if self._hosts.is_cluster else ""
+        if (plan := plan_of(folder, job, 0, facing)) is not None:
             self._data = ("--data", str(folder.path), str(job.job), self.names[0])
             self._here.data = NodeData(plan)
             self._poll.register(self._here.data.fd, select.POLLIN)

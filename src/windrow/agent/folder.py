@@ -55,6 +55,10 @@ class RunFolder:
         """What happened in this job; written by its agent."""
         return self.jobs / str(job) / "events"
 
+    def cache(self, job: int) -> Path:
+        """What this job shares with others while it runs (`neighbours`)."""
+        return self.jobs / str(job) / "cache"
+
     def over(self, job: int) -> Path:
         """Made by the manager when it gives the job up: its agent starts nothing more (`claim`)."""
         return self.jobs / str(job) / "over"

@@ -7,6 +7,7 @@ escapes that Python uses for it.
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
@@ -144,6 +145,17 @@ class JobFile:
     def shape(self) -> NodeShape:
         """What each of its nodes has."""
         return NodeShape(self.cores, self.memory_bytes, self.disk_bytes, self.counts)
+
+    def shared_sources(self) -> tuple[str, ...]:
+        """What several of its tasks read and none makes, in order of need: homes of cache volumes, and files."""
+        reads = Counter[str]()
+        for task in self.tasks:
+            reads.update({str(Path(task.workdir, name)): 1 for name in task.inputs})
+        for task in self.tasks:
+            for name in task.outputs:
+                reads.pop(str(Path(task.workdir, name)), None)
+        volumes = [mount.before for task in self.tasks for mount in task.mounts if mount.is_cache]
+        return tuple(dict.fromkeys([*volumes, *(path for path in reads if reads[path] > 1)]))
 
 
 _SELDOM = (

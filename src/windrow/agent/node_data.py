@@ -18,7 +18,6 @@ import hashlib
 import os
 import re
 import stat
-from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from errno import ENOENT, ENOSPC
@@ -30,11 +29,11 @@ from windrow.agent.carrier import SHARED, Carrier, Copied, Share
 from windrow.agent.folder import RunFolder
 from windrow.agent.guard import remove_in_the_end
 from windrow.agent.job_file import JobFile
-from windrow.agent.order import COMMIT, HIT, HOME, NODES, Moved, Order, Result, absolute
+from windrow.agent.order import COMMIT, HIT, HOME, NODES, Moved, Order, Result
 from windrow.agent.outputs import Outputs, remove
 from windrow.agent.view import NodeView
 from windrow.errors import OutsideError
-from windrow.model.volume import COPY, SBCAST, VolumeMount
+from windrow.model.volume import COPY, PEER, SBCAST, VolumeMount
 
 _FINE = Copied()
 
@@ -61,27 +60,18 @@ class ScratchPlan(NamedTuple):
 def plan_of(folder: RunFolder, job: JobFile, place: int, facing: str = "") -> ScratchPlan | None:
     """The plan for the node at this place of a job; None where the job has no node-local data.
 
-    `facing`: another node, where there are several.
+    `facing`: another node, where there are several; this one, where it is the only one but other jobs have others.
     """
     root = os.path.commonpath([os.path.normpath(spec.workdir) for spec in job.tasks]) if job.scratch else "/"
     if root == "/":
         return None
     above = folder.path.parents[1] if folder.path.parent.name == "runs" else folder.path
     run = hashlib.sha256(os.fsencode(folder.path)).hexdigest()[:12]
-    nodes, sources = job.nodes if facing else 1, shared_sources(job)
-    how = job.share if nodes > 1 and sources else ""
+    nodes, sources = job.nodes if facing else 1, job.shared_sources()
+    how = job.share if sources and (nodes > 1 or (facing and job.share == PEER)) else ""
     how = how or COPY if any("://" in source for source in sources) else how
     where = ScratchPlan(job.scratch, root, str(above), run, job.job, place, job.over_below, job.over, job.given_up)
     return where._replace(share=how, sources=sources, nodes=nodes, facing=facing, home=str(folder.path))
-
-
-def shared_sources(job: JobFile) -> tuple[str, ...]:
-    """What several tasks of a job read and none of them makes, in order of need: files, and homes of cache volumes."""
-    reads = [path for spec in job.tasks for path in dict.fromkeys(absolute(spec.workdir, spec.inputs))]
-    made = {path for spec in job.tasks for path in absolute(spec.workdir, spec.outputs)}
-    counts = Counter(path for path in reads if path not in made)
-    volumes = [mount.before for spec in job.tasks for mount in map(VolumeMount._make, spec.mounts) if mount.is_cache]
-    return tuple(dict.fromkeys([*volumes, *(path for path in counts if counts[path] > 1)]))
 
 
 class FileMove:
@@ -313,8 +303,10 @@ def _share(plan: ScratchPlan, folder: str) -> Share:
     if plan.share == SBCAST:
         where = f"{folder.rpartition('-')[0]}-shared"
         remove_in_the_end(where)
-    key = f"{plan.home}/peer-key"
-    return Share(plan.share, plan.run, key, plan.place, plan.nodes, plan.facing, where, plan.sources)
+    if plan.place == 0 and plan.share == PEER:
+        remove_in_the_end(str(RunFolder.at(plan.home).cache(plan.job)))
+    at = (plan.home, plan.job, plan.place, plan.nodes, plan.facing, where)
+    return Share(plan.share, plan.run, *at, plan.sources, (*plan.over, *plan.given_up), plan.over_below)
 
 
 def _folders(plan: ScratchPlan) -> tuple[str, list[str]]:

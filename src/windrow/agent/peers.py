@@ -5,12 +5,14 @@ The wire is HTTP/1.1 with ranges, signed (`signing`). Which member is the primar
 
 Rule 1: one fetch in flight for a block and a source; who comes later waits for the same.
 Rule 2: a member that is asked by a peer asks home, never another peer. A member asks one that is dealt the block before
-itself. So no two wait for each other, and each block comes from home once while all members can talk.
+itself. So no two wait for each other, and each block comes from home once while all members can talk. Between a group
+of members and home are older groups, of other jobs (`neighbours`): what home is asked for, one of them is asked first.
 Rule 3: a peer that cannot be reached, or is silent, is not asked again, and its blocks are dealt to others. Whatever a
 peer cannot give comes from home. A fault of the network costs time and bytes, never a task.
 Rule 4: a volume that fits is kept whole, as the files that it has, and is there when all blocks are; else each block
 lies by itself, and may go for another. What is served was offered here: no path of a request is ever opened.
-Rule 5: nothing is kept beyond the process. A server that starts again is another one, and for volumes that it has not
+Rule 5: a request names the version of the file, as its home tells it, and another version is never the answer.
+Rule 6: nothing is kept beyond the process. A server that starts again is another one, and for volumes that it has not
 got the answer is 410, volume lost; 404 is a volume without such a file or block.
 """
 
@@ -46,7 +48,8 @@ _CONNECT_S = 5.0
 _ALIVE_EVERY_S = 1.0  # how often it says that a block is still on its way
 _IDLE_S = 60.0
 _HEAD_S = 10.0  # for a request to come whole
-_MEET_S = 30.0
+MEET_S = 30.0
+"""How long members have to come."""
 _CONNECTIONS = 256
 _PEER_STREAMS, _HOME_STREAMS = 4, 3
 
@@ -61,6 +64,21 @@ class Peer(NamedTuple):
     room: int
 
 
+class Group:
+    """The nodes of another job by their names there, those that cannot be reached, and the volumes that they share."""
+
+    def __init__(self, members: Iterable[Peer], sources: Iterable[str], block: int = BLOCK_BYTES) -> None:
+        self.members, self.lost, self.sources = {member.name: member for member in members}, set[str](), set(sources)
+        self._rooms = _rooms(self.members.values(), block)
+        self._deals: dict[str, Deal] = {}
+
+    def deal(self, volume: _Volume) -> Deal:
+        """How they deal a volume."""
+        if volume.name not in self._deals:
+            self._deals[volume.name] = Deal(volume.name, len(volume.at), self._rooms)
+        return self._deals[volume.name]
+
+
 class _Volume:
     """A shared volume as this member has it. Its blocks are numbered through its files."""
 
@@ -72,10 +90,20 @@ class _Volume:
         self.numbers = {at: n for n, at in enumerate(self.at)}
         self.deal = Deal(name, len(self.at), rooms)
 
+    def numbered(self, version: list[str], begin: int, end: int) -> int | None:
+        """The block that is just this of a file. `version`: the file's mark, perhaps not the one here, and its name."""
+        is_here = len(version) == 2 and self.home.files.get(version[1], (0, None))[1] == version[0]
+        return self.numbers.get((version[1], begin, end)) if is_here else None
+
     def place(self, n: int) -> tuple[Path, int]:
         """The file that block n is in, and where in it."""
         file, begin, _ = self.at[n]
         return (self.folder / file, begin) if self.is_whole else (self.folder / f"{n}", 0)
+
+
+def _rooms(members: Iterable[Peer], block: int) -> dict[str, int]:
+    """How many blocks each may keep."""
+    return {member.name: member.room // block for member in members}
 
 
 def facing(host: str) -> str:
@@ -105,6 +133,7 @@ class Peers:
         self._members: dict[str, Peer] = {}
         self._are_met = threading.Event()
         self._lost: set[str] = set()
+        self._older: list[Group] = []
         self._flights: dict[tuple[str, int, bool], Future[bytes | None]] = {}
         self._own = threading.local()
         self.moved: Counter[str] = Counter()
@@ -143,9 +172,19 @@ class Peers:
         if are_all:
             self._are_met.set()
 
+    def follow(self, older: Iterable[Group]) -> None:
+        """These groups share data already, the oldest first; none of them ever asks this one."""
+        self._older = list(older)
+
+    @property
+    def members(self) -> list[Peer]:
+        """All of them, those that were lost since among them."""
+        with self._lock:
+            return list(self._members.values())
+
     def wait_for_members(self, still: Callable[[], None] = lambda: None) -> None:
         """Until all members are known; who comes later than this is none. `still` is called now and then meanwhile."""
-        until = time.monotonic() + _MEET_S
+        until = time.monotonic() + MEET_S
         while time.monotonic() < until and not self._are_met.wait(_ALIVE_EVERY_S):
             still()
 
@@ -165,7 +204,7 @@ class Peers:
         with self._adding:
             if name in self._volumes:
                 return self._volumes[name].is_whole
-            rooms = {member.name: member.room // self._block for member in self._members.values() or [self.member]}
+            rooms = _rooms(self._members.values() or [self.member], self._block)
             volume = _Volume(name, home, self._folder / os.urandom(8).hex(), self._block, rooms)
             own = sum(volume.deal.primary(n) == self.member.name for n in range(len(volume.at)))
             with self._lock:
@@ -282,23 +321,36 @@ class Peers:
                 self._volumes[name].place(block)[0].unlink(missing_ok=True)
             return gone is not None
 
-    def _from_home(self, volume: _Volume, n: int) -> bytes:
+    def _from_home(self, volume: _Volume, n: int) -> bytes | memoryview:
+        """From an older group, another one for each block; from home where none can give it."""
+        older = [group for group in self._older if volume.name in group.sources]
+        while older:
+            group = older.pop(n % len(older))
+            found = self._from_members(volume, n, group.deal(volume), group.members, group.lost)
+            if found is not None:
+                return found
         data = volume.home.read(*volume.at[n])
         self._count("home", len(data))
         return data
 
     def _from_peers(self, volume: _Volume, n: int) -> bytes | memoryview:
         """From the primary of the block, or who has its place; from home where no one can give it."""
-        while (name := volume.deal.primary(n, self._lost)) not in (None, self.member.name):
+        found = self._from_members(volume, n, volume.deal, self._members, self._lost)
+        return self._from_home(volume, n) if found is None else found
+
+    def _from_members(
+        self, volume: _Volume, n: int, deal: Deal, members: Mapping[str, Peer], lost: set[str]
+    ) -> memoryview | None:
+        """From who it is dealt to, of those that can be reached; None: that is this node, or no one."""
+        while (name := deal.primary(n, lost)) is not None and members.get(name) != self.member:
             try:
-                data = self._ask(self._members[str(name)], volume.name, *volume.at[n])
-                if data is None:
-                    break
-                self._count("peers", len(data), volume)
+                data = self._ask(members[name], volume, n)
+                if data is not None:
+                    self._count("peers", len(data), volume)
                 return data
             except (OSError, KeyError):
-                self._lost.add(str(name))
-        return self._from_home(volume, n)
+                lost.add(name)
+        return None
 
     def _count(self, what: str, size: int, volume: _Volume | None = None) -> None:
         with self._lock:
@@ -308,9 +360,11 @@ class Peers:
 
     # Asking
 
-    def _ask(self, member: Peer, volume: str, file: str, begin: int, end: int) -> memoryview | None:
-        """These bytes from another member, in the buffer of this thread; None: it cannot give them. OSError."""
-        path = "/".join(["", quote_from_bytes(os.fsencode(volume), safe=""), quote_from_bytes(os.fsencode(file))])
+    def _ask(self, member: Peer, volume: _Volume, n: int) -> memoryview | None:
+        """A block from another member, in the buffer of this thread; None: it cannot give it. OSError."""
+        file, begin, end = volume.at[n]
+        parts = (volume.name, volume.home.files[file][1], file)
+        path = "".join(f"/{quote_from_bytes(os.fsencode(part), safe='')}" for part in parts)
         open_calls: dict[str, socket.socket] = self._own.__dict__
         while True:
             call = open_calls.pop(member.server, None)
@@ -403,11 +457,11 @@ class Peers:
             call.sendall(b"HTTP/1.1 102 Processing\r\n\r\n")
 
         block: tuple[BinaryIO, int] | bytes = b""
-        name, _, file = (os.fsdecode(unquote_to_bytes(part)) for part in request.path[1:].partition("/"))
+        name, *version = (os.fsdecode(unquote_to_bytes(part)) for part in request.path.split("/")[1:])
         try:
             self.wait_for_members(still)
             volume = None if status else self.volume(name)
-            n = None if volume is None else volume.numbers.get((file, request.begin, request.end))
+            n = None if volume is None else volume.numbered(version, request.begin, request.end)
             status = 410 if volume is None else 404
             if volume is not None and n is not None:
                 block, status = self._obtain(volume, n, is_for_peer=True, still=still), 206

@@ -4,6 +4,9 @@ A *mover* brings a source to its node, once, and says where it lies there; it ru
 bring, or what is too small to be worth it, each node copies for itself, as it does without a mover; what has an address
 each node fetches for itself, where they do not fetch from each other. Movers of a job hear each other by way of the
 agent, which passes on what one says to all (`tell`, `hear`): first each its card, which says that it is there.
+
+Nodes that fetch from each other also do so across the jobs of a run that see the same files (`neighbours`). While a job
+waits in the queue, one that runs fetches what it will share, where there is room, and hands it on when that one starts.
 """
 
 from __future__ import annotations
@@ -14,20 +17,28 @@ import queue
 import re
 import subprocess
 import threading
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 from windrow.agent.carrier import Share
-from windrow.agent.peers import Peer, Peers, facing
+from windrow.agent.folder import RunFolder
+from windrow.agent.homes import open_home
+from windrow.agent.job_file import read_job
+from windrow.agent.neighbours import Neighbours
+from windrow.agent.peers import MEET_S, Peer, Peers, facing
 from windrow.agent.signing import run_key
-from windrow.errors import OutsideError
+from windrow.errors import OutsideError, WindrowError
 from windrow.files import free_bytes
 from windrow.model.volume import PEER, SBCAST
 
 SMALL_BYTES = 1 << 20
 """Below this a node copies a file for itself."""
 _ROOM = 0.9  # of what is free on the disk
+
+_AHEAD = "ahead"
+_LOOK_EVERY_S = 5.0
 
 Tell = Callable[[Sequence[object]], None]
 
@@ -39,20 +50,40 @@ class Mover:
         """OSError, OutsideError, ValueError where this node cannot take part."""
         self.share, self._tell = share, tell
         self._cards: dict[int, Any] = {}
-        is_alone = share.how != PEER or share.nodes == 1
-        room = int((free_bytes(Path(share.folder).parent) or 0) * _ROOM)
-        host, key = ("", b"") if is_alone else (_own_address(share), run_key(Path(share.key)))
-        self._peers = Peers(share.run, key, str(share.place), Path(share.folder), room, host)
+        self._folder, self._are_met, self._ahead = RunFolder.at(share.home), threading.Event(), queue.Queue[str]()
+        self._neighbours = Neighbours(self._folder, share.job, self._is_over)
+        is_alone = share.how != PEER
+        host, key = ("", b"") if is_alone else (_own_address(share), run_key(self._folder.path / "peer-key"))
+        self._peers = Peers(share.run, key, str(share.place), Path(share.folder), int(self._free() * _ROOM), host)
         self._peers.offer(share.sources)
         tell([share.folder if is_alone else self._peers.member])
         if not is_alone:
+            self._announce(None)
             threading.Thread(target=self._fetch_ahead, daemon=True).start()
 
     def hear(self, place: int, what: Sequence[Any]) -> None:
-        """What the mover at this place says; as its card None: it takes no part, or is lost."""
+        """What the mover at this place says; as its card None: it takes no part, or is lost.
+
+        The first also says which volumes to fetch for other jobs.
+        """
+        if what[0] == _AHEAD:
+            self._peers.offer(what[1])
+            for source in what[1]:
+                self._ahead.put(source)
+            return
         card = self._cards[place] = what[0]
         are_all = len(self._cards) == self.share.nodes
-        self._peers.meet([Peer(*card)] if isinstance(card, list) else [], [] if card else [str(place)], are_all=are_all)
+        members, lost = [Peer(*card)] if isinstance(card, list) else [], [] if card else [str(place)]
+        self._peers.meet(members, lost, are_all=are_all and self.share.how != PEER)
+        if are_all:
+            self._are_met.set()
+
+    def _free(self) -> int:
+        return free_bytes(Path(self.share.folder).parent) or 0
+
+    def _is_over(self, job: int) -> bool:
+        is_known = job < self.share.over_below or job in self.share.over
+        return is_known or self._folder.over(job).exists()
 
     def bring(self, source: str) -> str | None:
         """Where the source lies on this node; None: it is to be copied. OSError, OutsideError."""
@@ -74,11 +105,52 @@ class Mover:
         return 0 if volume is None else volume.from_peers
 
     def _fetch_ahead(self) -> None:
-        self._peers.wait_for_members()
+        """All that this job shares; then what those will share that wait."""
+        self._are_met.wait(MEET_S)
+        with contextlib.suppress(OSError):
+            self._peers.follow(self._neighbours.older())
+        self._announce(self._peers.members)
+        self._peers.meet([], are_all=True)
         for source in self.share.sources:
             with contextlib.suppress(OSError, OutsideError):  # the task that needs it will say so
                 if _is_worth_it(source):
                     self._peers.fill(source, is_gentle=True)
+        if self.share.place == 0:
+            threading.Thread(target=self._look_for_jobs, daemon=True).start()
+        while True:
+            with contextlib.suppress(OSError, OutsideError):
+                self._peers.fill(self._ahead.get(), is_gentle=True)
+
+    def _announce(self, members: Iterable[Peer] | None, more: Iterable[str] = ()) -> None:
+        """Let jobs that start from now on know what this one shares."""
+        if self.share.place == 0:
+            with contextlib.suppress(OSError):
+                self._neighbours.tell(members, [*self.share.sources, *more])
+
+    def _look_for_jobs(self) -> None:
+        """Again and again: what jobs of this run will share that have not started yet, as far as there is room."""
+        folder, seen, ahead = self._folder, set[int](), list[str]()
+        while True:
+            time.sleep(_LOOK_EVERY_S)
+            for job in folder.numbers():
+                if job in seen or job == self.share.job or folder.claim(job).exists() or self._is_over(job):
+                    continue
+                with contextlib.suppress(OSError, WindrowError):  # it is not written yet
+                    wanted = read_job(folder.job_file(job)).shared_sources()
+                    seen.add(job)
+                    known = {*self.share.sources, *ahead}
+                    if new := [source for source in wanted if source not in known and self._fits(source)]:
+                        ahead += new
+                        self._tell([_AHEAD, new])
+                        self._announce(self._peers.members, ahead)
+
+    def _fits(self, source: str) -> bool:
+        """Whether it may be fetched for another job: it is there, and takes less than half of what is free."""
+        try:
+            size = sum(size for size, _ in open_home(source).files.values())
+        except (OSError, WindrowError):  # a task has yet to make it, perhaps
+            return False
+        return SMALL_BYTES <= size <= self._free() // 2
 
 
 class SbcastMover(Mover):

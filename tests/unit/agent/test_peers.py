@@ -17,7 +17,7 @@ from tests.waiting import wait_until
 
 from windrow.agent import peers as module
 from windrow.agent.homes import AUTHORIZATION, FolderHome, open_home
-from windrow.agent.peers import Peer, Peers, facing
+from windrow.agent.peers import Group, Peer, Peers, facing
 from windrow.agent.signing import run_key
 from windrow.errors import OutsideError, UserError
 
@@ -141,9 +141,43 @@ def test_a_server_that_started_again_has_lost_its_volumes(start: Start, data: Pa
     (again,) = start(20)
     again.add("db", FolderHome(str(data)))
     other._members["n0"] = again.member._replace(server=one.member.server)
+    other.add("db", FolderHome(str(data)))
+    volume = other.volume("db")
+    assert volume is not None
+    block = volume.numbers["a", 0, BLOCK]
     with pytest.raises(ConnectionError):  # the volume is there; it is not the one that was meant
-        other._ask(other._members["n0"], "db", "a", 0, BLOCK)
-    assert bytes(other._ask(again.member, "db", "a", 0, BLOCK) or b"") == (data / "a").read_bytes()[:BLOCK]
+        other._ask(other._members["n0"], volume, block)
+    assert bytes(other._ask(again.member, volume, block) or b"") == (data / "a").read_bytes()[:BLOCK]
+
+
+def test_groups_of_caches_ask_older_ones_before_home(start: Start, data: Path) -> None:
+    total, groups = sum(map(len, content(data).values())), [start(20, 20), start(20), start(4, 20, 20)]
+
+    def follow(one: Peers, older: list[list[Peers]]) -> Peers:
+        one.offer([str(data)])
+        one.follow(Group([each.member for each in group], [str(data)], BLOCK) for group in older)
+        return one
+
+    every = [follow(one, groups[:place]) for place, group in enumerate(groups) for one in group]
+    all_at_once([lambda one=one: one.fill(str(data)) for one in every])  # type: ignore[misc]
+    assert moved(every, "home") == total
+    for one in groups[0]:
+        one.close()
+    late = follow(start(20)[0], groups)
+    assert content(late.fill(str(data))) == content(data)  # from those that are left
+    assert late.moved["home"] == 0
+
+
+def test_another_version_of_a_file_is_never_the_answer(start: Start, data: Path) -> None:
+    (one,), (other,), file = start(20), start(20), data / "a"
+    for member in (one, other):
+        member.offer([str(file)])
+    assert one.fill(str(file)) is not None
+    file.write_bytes(b"n" * file.stat().st_size)
+    os.utime(file, (1, 1))
+    other.follow([Group([one.member], [str(file)], BLOCK)])
+    assert content(other.fill(str(file))) == {"a": file.read_bytes()}
+    assert other.moved["peers"] == 0
 
 
 def test_a_program_that_got_the_port_cannot_answer(start: Start, data: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections import Counter
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 from tests.examples import some
 from tests.unit.agent.jobs import Run, shell
 from tests.unit.agent.test_nodes import cluster  # noqa: F401  (a fixture)
+from tests.waiting import wait_until
 
 from windrow.agent.event_file import AttemptFinished
 from windrow.agent.job_file import TaskSpec
@@ -101,3 +103,36 @@ def test_cache_volumes_lie_once_on_each_node(cluster: Run, work: Path) -> None: 
     where = {(work / f"out{n}").read_text().splitlines()[1] for n in range(6)}
     assert len(where) == 3
     assert all(path.startswith(str(work.parent / "disk")) for path in where)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("is_ahead", [False, True])
+def test_jobs_side_by_side_are_one_cache(cluster: Run, work: Path, *, is_ahead: bool) -> None:  # noqa: F811
+    """A job of one node gets all from another, which reads it, too, or has fetched it while this one waited."""
+    disk, db, other = (str(work.parent / name) for name in ("disk", "db", "work"))
+    mount = VolumeMount("db", "db", db, "", 5_000_000, "lru")
+    held = mount._replace(volume="other", before=other, size_bytes=SIZE) if is_ahead else mount
+    hold = shell(0, "until [ -e ../go ]; do sleep 0.1; done", workdir=str(work), mounts=(held,))
+    cluster.write(hold, job=0, nodes=3, scratch=disk, share="peer")
+    read = f"cksum < $WINDROW_VOLUME_DB/index > out; cksum < {db}/index >> out; touch {work.parent}/go"
+    with cluster.begin(0) as first:
+        cluster.wait_for_start(0)
+        cluster.write(
+            shell(1, read, workdir=str(work), outputs=("out",), mounts=(mount,)), job=1, scratch=disk, share="peer"
+        )
+        wait_until(
+            lambda: any(
+                db in json.loads(path.read_bytes()).get("sources", ()) for path in cluster.path.glob("jobs/0/cache")
+            )
+        )
+        (work.parent / "bin" / "scontrol").write_text("#!/bin/sh\necho 127.0.0.4\n")
+        cluster.extra_env["SLURMD_NODENAME"] = "127.0.0.4"
+        code, printed = cluster.run(job=1)
+        assert code == 0
+        assert moved(printed) == (0, 5_000_000)
+        assert len(set((work / "out").read_text().splitlines())) == 1
+        assert not cluster.folder.cache(1).exists()
+        first.communicate(timeout=60)
+    assert first.returncode == 0
+    assert not cluster.folder.cache(0).exists()
+    assert list((work.parent / "disk").iterdir()) == []
