@@ -25,10 +25,15 @@ from windrow.agent.signing import HEAD_BYTES, LASTS_S, Guard, Request, request_i
 
 BLOCK, KEY, INSIDE, OUTSIDE = 4096, bytes(range(32)), b"a block of the volume", b"a file beside it"
 CASES = 12_000 if os.environ.get("WINDROW_FULL") else 500
-ESCAPES = (
-    *("/db/../secret", "/db/%2e%2e/secret", "/db/..%2fsecret", "/db//etc/passwd", "//etc/passwd", "/db/./a", "/db/a/"),
-    *("/db/%00a", "/db/a%00", "/../db/a", "/db/%2Fetc%2Fpasswd", "/db/../db/a", "/DB/a", "/db", "/", "/db/a?x", "/0/a"),
+NAMES = (
+    *("../secret", "%2e%2e/secret", "..%2fsecret", "/etc/passwd", "./a", "a/", "%00a", "a%00", "%2Fetc%2Fpasswd"),
+    *("../db/a", "a?x", "", "a/a"),
 )
+ESCAPES = (
+    *(f"/db/{mark}{name}" for mark in ("7/", "", "8/", "/", "7/7/", "..%2f/") for name in NAMES),
+    *("//etc/passwd", "/../db/7/a", "/DB/7/a", "/db", "/", "/0/7/a", "/db/07/a", "/db/7", "/db/8/a", "/db//a"),
+)
+"""The version of the file is 7."""
 
 
 @pytest.fixture
@@ -38,6 +43,7 @@ def server() -> Iterator[tuple[Peers, Path]]:
         top.chmod(0o755)  # what protects the volume is its own
         (top / "home").mkdir()
         (top / "home" / "a").write_bytes((INSIDE * BLOCK)[: 2 * BLOCK])
+        os.utime(top / "home" / "a", ns=(7, 7))
         (top / "secret").write_bytes(OUTSIDE)
         peers = Peers("run-1", KEY, "n0", top / "node", 8 * BLOCK, "127.0.0.1", BLOCK)
         peers.meet([peers.member])
@@ -69,7 +75,7 @@ class Forger:
         self.draw, self.server = random.Random(seed), peers.member.server
         self.heard = self.good()  # and used already, when it is sent again
 
-    def good(self, path: str = "/db/a", begin: int = 0, end: int = BLOCK) -> Request:
+    def good(self, path: str = "/db/7/a", begin: int = 0, end: int = BLOCK) -> Request:
         return Request.made(path, begin, end, "run-1", self.server)
 
     def head(self, request: Request, key: bytes = KEY) -> bytes:
@@ -97,7 +103,7 @@ class Forger:
         return self.head(self.good()._replace(server=self.draw.randbytes(8).hex()))
 
     def changed_after_signing(self) -> bytes:
-        request, other = self.good(), self.good("/db/b", BLOCK, 2 * BLOCK)
+        request, other = self.good(), self.good("/db/7/b", BLOCK, 2 * BLOCK)
         name = self.draw.choice(["path", "begin", "end", "nonce", "expires", "run", "server"])
         value = {"run": "run-3", "server": "0" * 16, "expires": str(int(request.expires) + 1)}
         changed = request._replace(**{name: value.get(name, getattr(other, name))})
@@ -119,7 +125,7 @@ class Forger:
             (0, 10**17),
             (10**15, 10**16),
         ]
-        return self.head(self.good("/db/a", *self.draw.choice(spans)))
+        return self.head(self.good("/db/7/a", *self.draw.choice(spans)))
 
     def oversized(self) -> bytes:
         size = self.draw.choice([HEAD_BYTES + 1, 3 * HEAD_BYTES, 100_000])
@@ -177,7 +183,7 @@ def test_what_is_not_a_signed_request_of_this_run_is_refused(server: tuple[Peers
         count[kind] += 1
     assert min(count.values()) >= CASES // 12
     assert threading.active_count() <= before + 5
-    assert said(port, forger.head(forger.good("/db/a", BLOCK, 2 * BLOCK))).startswith(b"HTTP/1.1 206 ")
+    assert said(port, forger.head(forger.good("/db/7/a", BLOCK, 2 * BLOCK))).startswith(b"HTTP/1.1 206 ")
     assert peers.moved["served"] == 2 * BLOCK
 
 
