@@ -66,7 +66,8 @@ HERE = "here"
 _TEXT, _NUMBER = (str, "text in quotes"), (float, "a number of at least 0")
 SITE_KEYS: Mapping[str, tuple[type, str]] = {
     **dict.fromkeys(("host", "data_host", "folder", "setup", "room", "preempted_every"), _TEXT),
-    **dict.fromkeys(("max_node_hours", "price", "max_preemptions"), _NUMBER),
+    **dict.fromkeys(("max_node_hours", "price"), _NUMBER),
+    "max_preemptions": (int, "a whole number of at least 1"),
     "speed": (float, "a number above 0"),
     "attributes": (dict, 'a table such as {gpu = "a100"}'),
     "shares_files_with": (list, 'a list such as ["here"]'),
@@ -144,7 +145,7 @@ def site_fields(name: str, tables: Mapping[str, Mapping[str, Any]]) -> dict[str,
         if key not in SITE_KEYS:
             continue
         kind, wanted = SITE_KEYS[key]
-        if not _is(value, kind) or (key == "speed" and not value):
+        if not _is(value, kind) or (key in ("speed", "max_preemptions") and not value):
             raise UserError(f"{key} must be {wanted}, not {value!r}")
         fields[key] = float(value) if kind is float else value
     if "room" in fields:
@@ -177,4 +178,6 @@ def _is(value: object, kind: type) -> bool:
         return kind is dict and all(_is(one, str) or _is(one, float) for one in value.values())
     if kind is float:
         return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < float("inf")
-    return isinstance(value, kind)
+    if isinstance(value, bool):
+        return False
+    return isinstance(value, kind) and not (isinstance(value, int) and value < 0)

@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 
+from windrow.errors import InputError
 from windrow.model.bounds import NODES_MAX
 from windrow.model.conditions import Attributes, Condition, Joined, Scanner, read_condition
 
@@ -29,11 +30,15 @@ Expression = Callable[[Attributes], float]
 
 @dataclass(frozen=True, slots=True)
 class Requirement:
-    """Conditions that must all hold, and what is to be as large as possible; `names` are all attributes in them."""
+    """Conditions that must all hold, and what is to be as large as possible; `names` are all attributes in them.
 
-    conditions: tuple[Condition, ...] = ()
-    rank: Expression | None = None
-    names: frozenset[str] = frozenset()
+    `fault` is the error for such a name, with these words.
+    """
+
+    conditions: tuple[Condition, ...]
+    rank: Expression | None
+    names: frozenset[str]
+    fault: Callable[[str, str], InputError]
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +127,7 @@ def _range(source: Scanner) -> tuple[int, int]:
 
 
 def _wanted(source: Scanner) -> Requirement:
-    conditions: list[Condition] = []
+    begin, conditions = source.at, list[Condition]()
     names: set[str] = set()
     rank: Expression | None = None
     while source.take("["):
@@ -137,7 +142,7 @@ def _wanted(source: Scanner) -> Requirement:
             source.need("=")
             rank = _expression(source, names)
         source.need("]")
-    return Requirement(tuple(conditions), rank, frozenset(names))
+    return Requirement(tuple(conditions), rank, frozenset(names), partial(source.fault_in, begin))
 
 
 def _names(condition: Condition) -> Iterator[str]:

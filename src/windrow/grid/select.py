@@ -96,7 +96,7 @@ class _Best:
 
 
 def select(description: Aggregate, grid: Grid, *, tight_s: float = TIGHT_S) -> Bag | Refusal:
-    """The best nodes that the description allows. UserError where it names an attribute that no cluster has."""
+    """The best nodes that the description allows. InputError where it names an attribute that no cluster has."""
     selector, innermost = _Selector(grid, tight_s), description
     while isinstance(innermost.of, Aggregate):
         innermost = innermost.of
@@ -190,7 +190,8 @@ class _Selector:
             one = name.removeprefix("total").removeprefix("_")
             if not name.startswith("total") or not any(one in there for there in self._attributes):
                 known = sorted({f"total_{name}" for there in self._attributes for name in there})
-                raise unknown_name("attribute of an aggregate", name, ["nodes", "clusters", *known])
+                what = unknown_name("attribute of an aggregate", name, ["nodes", "clusters", *known])
+                raise wanted.fault(name, str(what))
             values = [there.get(one, 0.0) for there in self._attributes]
             each = np.array([0.0 if isinstance(value, str) else value for value in values])
             has[name] = np.add.reduceat(taken * each[layer.cluster], start)
@@ -205,7 +206,7 @@ class _Selector:
         if id(wanted) not in self._known:
             known = {name for has in self._attributes for name in has}
             for name in sorted(wanted.names - known):
-                raise unknown_name("attribute", name, sorted(known))
+                raise wanted.fault(name, str(unknown_name("attribute", name, sorted(known))))
             there, refusal = self._grid.nodes.copy(), None
             for condition in (part for whole in wanted.conditions for part in conjuncts(whole)):
                 there *= np.array([condition.holds(has) for has in self._attributes])

@@ -147,6 +147,11 @@ class Scanner:
         words = f"character {column + 1}: {problem}{'; ' * bool(fix)}{fix}\n  {shown}\n  {' ' * (column - left)}^"
         return InputError(self._file, words, line=self._line + self.text.count("\n", 0, at))
 
+    def fault_in(self, begin: int, word: str, problem: str) -> InputError:
+        """The error for the first place behind `begin` where this word is, in whatever case."""
+        found = (token for token in _TOKEN.finditer(self.text, begin) if token.lastgroup == "word")
+        return self.fault(problem, at=next((one.start() for one in found if one[0].lower() == word), begin))
+
     def _advance(self) -> None:
         self.end = self.at + len(self.token)
         self.at = len(self.text) - len(self.text[self.end :].lstrip())

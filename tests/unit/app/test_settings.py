@@ -75,7 +75,10 @@ def test_sites_that_are_alike_have_queues_of_their_own(tmp_path: Path) -> None:
         ("[sites.local]\nspeed = 0", r"\[sites.local\] speed must be a number above 0, not 0"),
         ("[sites.local]\nprice = -1", "price must be a number of at least 0"),
         ("[sites.local]\nmax_node_hours = nan", "max_node_hours must be a number"),
-        ("[sites.local]\nmax_preemptions = -1", "max_preemptions must be a number of at least 0"),
+        *(
+            (f"[sites.local]\nmax_preemptions = {value}", "max_preemptions must be a whole number of at least 1")
+            for value in ("-1", "0", "1.5", "true")
+        ),
         ('[sites.local]\npreempted_every = "often"', "'often' is not a duration"),
         ('[sites.local]\npreempted_every = "0s"', "preempted_every must be above 0"),
         ("[sites.local]\npreempted_every = 7200", "preempted_every must be text in quotes"),
