@@ -69,8 +69,10 @@ def _partition(name: str, tables: Mapping[str, Mapping[str, Any]], shell: Mappin
         queue = _slurm(table | {"partition": name}, shell)
         if shell is None:
             queue.limits()
-    except (UserError, QueueError) as error:
+    except UserError as error:
         raise UserError(f"{unknown}; nor is it a partition of Slurm: {error}") from None
+    except QueueError:  # there is none, or it does not answer; `windrow forecast --on slurm` says why
+        raise UserError(f"{unknown}; if it is a partition: Slurm does not answer here") from None
     return queue
 
 
