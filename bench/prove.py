@@ -362,11 +362,12 @@ def faults(rows: Sequence[tuple[str, str]]) -> Section:
     return [*lines, *met], wrong
 
 
-def said_by(script: str, what: str) -> Section:
+def said_by(script: str, what: str, *words: str) -> Section:
     """What a script of this folder prints."""
-    command = [sys.executable, str(ROOT / "bench" / script)]
+    command = [sys.executable, str(ROOT / "bench" / script), *words]
     done = subprocess.run(command, cwd=ROOT, check=False, stdout=subprocess.PIPE, text=True)
-    return [f"`python bench/{script}`: {what}.", "", *done.stdout.strip().splitlines()], [what] * bool(done.returncode)
+    given = " ".join([f"python bench/{script}", *words])
+    return [f"`{given}`: {what}.", "", *done.stdout.strip().splitlines()], [what] * bool(done.returncode)
 
 
 PEERS: tuple[Row, ...] = (
@@ -396,8 +397,11 @@ PEERS: tuple[Row, ...] = (
 def peers() -> Section:
     """The cooperative cache: who gets in, and what it costs beside copies and sbcast."""
     lines, wrong = tests(PEERS)
-    more, failed = said_by("shared_inputs.py", "one input of many tasks on a private Slurm, without a slow file server")
-    return [*lines, "", *more], [*wrong, *failed]
+    for more in ((), ("1000", "8", "100")):
+        server = "from a slow home" if more else "without a slow file server"
+        said, failed = said_by("shared_inputs.py", f"one input of many tasks on a private Slurm, {server}", *more)
+        lines, wrong = [*lines, "", *said], [*wrong, *failed]
+    return lines, wrong
 
 
 PARTS: dict[str, tuple[str, Callable[[], Section]]] = {
