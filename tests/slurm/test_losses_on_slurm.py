@@ -307,7 +307,7 @@ def test_a_notice_of_preemption_reaches_the_task(
     saved = [word for word in words if isinstance(word, AttemptSaved)]
     assert saved[-1].ended
     assert saved[-1].done_s == pytest.approx(kept / 10, abs=2.5)
-    assert world.status()["jobs"][0]["cause"] == ("preempted" if how == "leaves" else None), "it had nothing to lose"
+    assert world.status()["jobs"][0]["cause"] == "preempted"
     assert not list(world.folder.glob("state-*"))
     next(worlds, None)
 

@@ -188,7 +188,12 @@ class Loop:
             self._told.setdefault(task, now)
 
     def _stopped(self, number: int) -> tuple[str, int]:
-        return f"stopped by signal {signal.Signals(number).name}", 128 + number
+        why = f"stopped by signal {signal.Signals(number).name}"
+        return NOTICED if self._is_grace_over(self._clock.now()) else why, 128 + number
+
+    def _is_grace_over(self, now: float) -> bool:
+        """Of a stop: whether it is the end of a grace that began with a notice."""
+        return now > self._noticed_s + _AT_ONCE_S
 
     def _pause_s(self) -> float:
         now = self._clock.now()
@@ -287,8 +292,8 @@ class Loop:
             self._core.lost(task, why, now, cause)
 
     def _gives_time(self, now: float) -> bool:
-        """A stop has come: whether some task may still write a checkpoint. A grace is over that began with a notice."""
-        if now > self._noticed_s + _AT_ONCE_S:
+        """A stop has come: whether some task may still write a checkpoint."""
+        if self._is_grace_over(now):
             return False
         assert self._wake.stop_signal is not None
         self._give_notice(self._stopped(self._wake.stop_signal)[0], Cause.CANCELLED, now)
