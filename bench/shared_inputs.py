@@ -77,7 +77,7 @@ def main(size: int = 250, nodes: int = 8, rate: int = 0) -> int:
     with tempfile.TemporaryDirectory() as name, ExitStack() as stack:
         top, on_node, seen, back = Path(name), "", Path(name), Path(name)
         if rate:
-            stack.enter_context(slow_home(top, rate * MB, WAYS))
+            stack.enter_context(slow_home(top, rate * MB, WAYS, "mapped"))  # sbcast maps what it reads
             on_node, seen, back = as_seen_by("$WINDROW_TEST_NODE", top, WAYS), top / "home", top / "back"
         slurm = stack.enter_context(SlurmCluster(Settings(nodes=nodes, disk_mib=2 * size + 200, on_node=on_node)))
         for way in WAYS:

@@ -239,7 +239,7 @@ class SlowHome:
         return str(self._at(path).readlink())
 
 
-def serve(back: str, mount: str, rate: str) -> None:
+def serve(back: str, mount: str, rate: str, *mapped: str) -> None:
     """Be home until it is unmounted; each line of the input asks what has crossed since the last one."""
     from mfusepy import FUSE
 
@@ -251,19 +251,19 @@ def serve(back: str, mount: str, rate: str) -> None:
             tell(crossed)
 
     threading.Thread(target=answer, daemon=True).start()
-    how = {"direct_io": True, "use_ino": True, "hard_remove": True, "attr_timeout": 0, "entry_timeout": 0}
+    how = {"direct_io": not mapped, "use_ino": True, "hard_remove": True, "attr_timeout": 0, "entry_timeout": 0}
     FUSE(home, mount, foreground=True, allow_other=True, max_threads=64, max_idle_threads=64, **how)
 
 
 @contextmanager
-def slow_home(folder: Path, rate: float, names: Sequence[str]) -> Iterator[Home]:
-    """Home with these folders."""
+def slow_home(folder: Path, rate: float, names: Sequence[str], *mapped: str) -> Iterator[Home]:
+    """Home with these folders. `mapped`: its files can be mapped, which needs a page cache, of each node by itself."""
     fuse, mount = folder / "fuse", folder / "home"
     for path in (fuse, mount, *(folder / f"runs-{name}" for name in names)):
         path.mkdir()
     for name in names:
         (folder / "back" / name / ".windrow").mkdir(parents=True)
-    command = [sys.executable, __file__, "serve", str(folder / "back"), str(fuse), str(rate)]
+    command = [sys.executable, __file__, "serve", str(folder / "back"), str(fuse), str(rate), *mapped]
     server = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     try:
         while not os.path.ismount(fuse):

@@ -74,9 +74,8 @@ class Group:
 
     def deal(self, volume: _Volume) -> Deal:
         """How they deal a volume."""
-        if volume.name not in self._deals:
-            self._deals[volume.name] = Deal(volume.name, len(volume.at), self._rooms)
-        return self._deals[volume.name]
+        deal = self._deals.get(volume.name) or Deal(volume.name, len(volume.at), self._rooms)
+        return self._deals.setdefault(volume.name, deal)
 
 
 class _Volume:
@@ -104,15 +103,6 @@ class _Volume:
 def _rooms(members: Iterable[Peer], block: int) -> dict[str, int]:
     """How many blocks each may keep."""
     return {member.name: member.room // block for member in members}
-
-
-def facing(host: str) -> str:
-    """The address of this machine on the network by which it reaches the other; no packet is sent."""
-    for family, _, _, _, address in socket.getaddrinfo(host, 9, type=socket.SOCK_DGRAM):  # OSError: an unknown name
-        with contextlib.suppress(OSError), socket.socket(family, socket.SOCK_DGRAM) as probe:
-            probe.connect(address)
-            return str(probe.getsockname()[0])
-    raise OutsideError(f"no route to {host} from here")
 
 
 class Peers:

@@ -15,6 +15,7 @@ import contextlib
 import os
 import queue
 import re
+import socket
 import subprocess
 import threading
 import time
@@ -27,7 +28,7 @@ from windrow.agent.folder import RunFolder
 from windrow.agent.homes import open_home
 from windrow.agent.job_file import read_job
 from windrow.agent.neighbours import Neighbours
-from windrow.agent.peers import MEET_S, Peer, Peers, facing
+from windrow.agent.peers import MEET_S, Peer, Peers
 from windrow.agent.signing import run_key
 from windrow.errors import OutsideError, WindrowError
 from windrow.files import free_bytes
@@ -201,6 +202,15 @@ class SbcastMover(Mover):
                 command = ["sbcast", "--force", "--preserve", source, self._place(source)]
                 is_done = are_alike and subprocess.run(command, stdout=subprocess.DEVNULL, check=False).returncode == 0
                 self._tell(["brought", source, is_done])
+
+
+def facing(host: str) -> str:
+    """The address of this machine on the network by which it reaches the other; no packet is sent."""
+    for family, _, _, _, address in socket.getaddrinfo(host, 9, type=socket.SOCK_DGRAM):  # OSError: an unknown name
+        with contextlib.suppress(OSError), socket.socket(family, socket.SOCK_DGRAM) as probe:
+            probe.connect(address)
+            return str(probe.getsockname()[0])
+    raise OutsideError(f"no route to {host} from here")
 
 
 def _own_address(share: Share) -> str:

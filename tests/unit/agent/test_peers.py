@@ -17,7 +17,8 @@ from tests.waiting import wait_until
 
 from windrow.agent import peers as module
 from windrow.agent.homes import AUTHORIZATION, FolderHome, open_home
-from windrow.agent.peers import Group, Peer, Peers, facing
+from windrow.agent.peers import Group, Peer, Peers
+from windrow.agent.sharing import facing
 from windrow.agent.signing import run_key
 from windrow.errors import OutsideError, UserError
 
