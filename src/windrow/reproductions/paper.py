@@ -10,10 +10,9 @@ Rule: every number that print has stands beside it, and every such row says whet
 from __future__ import annotations
 
 import json
-import multiprocessing
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures import as_completed
 from dataclasses import dataclass, field
 from importlib import import_module
 from importlib.resources import files
@@ -25,6 +24,7 @@ from typing import TYPE_CHECKING, Any
 
 from windrow.errors import UserError
 from windrow.formats.disk import replace_text
+from windrow.lab.campaign.workers import no_interruption, worker_processes
 from windrow.report.page import Block, facts, html_table, markdown_table, note, notes, page, section
 from windrow.report.stream import plain
 
@@ -250,14 +250,12 @@ def run_calls(calls: Sequence[Callable[[], Any]], workers: int, tell: Callable[[
     """What the calls give, in their order, whatever the number of processes; `tell` hears how many are done."""
     if len(calls) < 2:
         return [call() for call in calls]
-    with ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("spawn")) as pool:
-        futures = [pool.submit(call) for call in calls]
-        try:
-            for done, future in enumerate(as_completed(futures), start=1):
-                future.result()
-                tell(done, len(futures))
-        finally:  # after an interruption, what has not started need not
-            pool.shutdown(wait=False, cancel_futures=True)
+    with worker_processes(workers) as pool:
+        with no_interruption():  # submitting starts the workers
+            futures = [pool.submit(call) for call in calls]
+        for done, future in enumerate(as_completed(futures), start=1):
+            future.result()
+            tell(done, len(futures))
     return [future.result() for future in futures]
 
 

@@ -86,7 +86,7 @@ def run_missing(chunks: Sequence[Chunk], store: ChunkStore, workers: int, watch:
 
 def _pooled(chunks: Sequence[Chunk], store: ChunkStore, workers: int) -> Finished:
     with worker_processes(workers) as pool:
-        with _no_interruption():  # submitting starts the workers
+        with no_interruption():  # submitting starts the workers
             futures = {pool.submit(run_chunk, chunk, store.path(chunk)): chunk for chunk in chunks}
         try:
             for future in as_completed(futures):
@@ -97,7 +97,7 @@ def _pooled(chunks: Sequence[Chunk], store: ChunkStore, workers: int) -> Finishe
 
 
 @contextmanager
-def _no_interruption() -> Iterator[None]:
+def no_interruption() -> Iterator[None]:
     """Ctrl-C waits until the body is done. Processes that start in it never hear of it: the mask is inherited.
 
     A worker would else be interrupted while it loads its modules, before it can say that it does not want to be.
