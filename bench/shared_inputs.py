@@ -75,7 +75,7 @@ def main(size: int = 250, nodes: int = 8, rate: int = 0) -> int:
         "| way | until the last task starts | bytes from home | bytes from other nodes |\n| --- | ---: | ---: | ---: |"
     )
     with tempfile.TemporaryDirectory() as name, ExitStack() as stack:
-        top, on_node, seen, back = Path(name), "", Path(name), Path(name)
+        top, on_node, seen, back = Path(name), "true", Path(name), Path(name)
         if rate:
             stack.enter_context(slow_home(top, rate * MB, WAYS, "mapped"))  # sbcast maps what it reads
             on_node, seen, back = as_seen_by("$WINDROW_TEST_NODE", top, WAYS), top / "home", top / "back"

@@ -12,7 +12,6 @@ from __future__ import annotations
 import json
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import as_completed
 from dataclasses import dataclass, field
 from importlib import import_module
 from importlib.resources import files
@@ -24,7 +23,6 @@ from typing import TYPE_CHECKING, Any
 
 from windrow.errors import UserError
 from windrow.formats.disk import replace_text
-from windrow.lab.campaign.workers import no_interruption, worker_processes
 from windrow.report.page import Block, facts, html_table, markdown_table, note, notes, page, section
 from windrow.report.stream import plain
 
@@ -244,19 +242,6 @@ class Texts(dict[str, Any]):
         """The claims of a text, each beside what our runs say."""
         rows = ((f"{c.where}: {c.what}", c.printed, c.ours, AGREEMENT[c.agrees]) for c in said)
         return Block("Claims of the text", self["claims"], ("", "print", "here", ""), tuple(rows))
-
-
-def run_calls(calls: Sequence[Callable[[], Any]], workers: int, tell: Callable[[int, int], None]) -> list[Any]:
-    """What the calls give, in their order, whatever the number of processes; `tell` hears how many are done."""
-    if len(calls) < 2:
-        return [call() for call in calls]
-    with worker_processes(workers) as pool:
-        with no_interruption():  # submitting starts the workers
-            futures = [pool.submit(call) for call in calls]
-        for done, future in enumerate(as_completed(futures), start=1):
-            future.result()
-            tell(done, len(futures))
-    return [future.result() for future in futures]
 
 
 def write_report(report: Report, stem: Path) -> dict[str, str]:

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import json
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from windrow.grid.faults import METHODS, Planner
 from windrow.kernels.jit import in_python
+from windrow.reproductions.calls import run_calls
 from windrow.reproductions.faults import page, plan
 from windrow.reproductions.faults.plan import FAMILIES, OURS, READINGS, SEEDS, SHAPE, SUMMED, FamilySums, plan_faults
 from windrow.reproductions.faults.sums import Sums
-from windrow.reproductions.paper import PaperPlan, Wishes, printed, run_calls
+from windrow.reproductions.paper import PaperPlan, Wishes, printed
 
 
 def made_up(success: float = 0.5) -> np.ndarray:
@@ -104,10 +106,15 @@ def tiny(seed: int) -> FamilySums:
 
 
 @pytest.mark.slow
-def test_the_number_of_workers_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_number_of_workers_changes_nothing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     for table in ("reliability", "workflows"):  # which `tiny` changes, here and in its own processes
         monkeypatch.setitem(plan.STAND_INS, table, dict(plan.STAND_INS[table]))
     calls = [partial(tiny, seed) for seed in (1, 2)]
-    one, two = [call() for call in calls], run_calls(calls, 2, lambda *_: None)
+    told = list[tuple[int, int]]()
+    one, two = [call() for call in calls], run_calls(calls, 2, lambda *done: told.append(done), tmp_path)
+    assert told == [(0, 2), (1, 2), (2, 2)]
+    calls.append(partial(tiny, 3))
+    assert len(run_calls(calls, 2, lambda *done: told.append(done), tmp_path)) == 3
+    assert told[3:] == [(2, 3), (3, 3)], "what was kept did not run again"
     assert [part.sums.tolist() for part in one] == [part.sums.tolist() for part in two]
     assert [part[:3] for part in one] == [part[:3] for part in two]

@@ -7,6 +7,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from windrow.app.ownership import refuse_foreign
 from windrow.cli import options, terminal
 from windrow.cli.arguments import place, positive
 from windrow.cli.progress import counting, watching
@@ -54,8 +55,6 @@ def run(args: argparse.Namespace) -> int:
     try:
         found = _found(plan, out, args.workers)
     except KeyboardInterrupt:
-        if not plan.campaigns:
-            raise
         terminal.say(f"interrupted; what has finished is kept in {out}, and the same command continues from there")
         return _INTERRUPTED
     report = paper.report(plan, found)
@@ -87,13 +86,13 @@ def _wishes(args: argparse.Namespace, paper: Paper) -> Wishes:
 
 def _found(plan: PaperPlan, out: Path, workers: int | None) -> list[Any]:
     """What campaigns and calls give, in the plan's order."""
-    from windrow.reproductions.paper import run_calls
+    from windrow.lab.campaign.workers import run_campaigns, worker_count
+    from windrow.reproductions.calls import run_calls
 
+    refuse_foreign(out)
     found: list[Any] = []
     if plan.campaigns:
-        from windrow.lab.campaign.workers import run_campaigns
-
         with watching() as watch:
             found += run_campaigns(plan.campaigns, out, workers=workers, watch=watch)
     with counting(plan.calls_are) as tell:
-        return found + run_calls(plan.calls, workers or os.cpu_count() or 1, tell)
+        return found + run_calls(plan.calls, worker_count(workers), tell, out / "calls")
