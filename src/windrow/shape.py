@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from windrow.model import Workflow
     from windrow.model.graph import Adjacency
 
+_FEW = 3_000  # tasks up to which the exact measure takes less time in Python than to load compiled code
+
 
 @dataclass(frozen=True, slots=True)
 class CriticalPath:
@@ -146,14 +148,15 @@ def level_of_parallelism(workflow: Workflow, done: Iterable[int] = ()) -> int:
 
 def largest_antichain(workflow: Workflow, done: Iterable[int] = ()) -> tuple[int, ...]:
     """Numbers, ascending, of as many tasks as can ever run at once: the witness of `level_of_parallelism`."""
-    # Numba takes a third of a second to load: only who asks for the exact measure waits for it.
     import numpy as np  # noqa: PLC0415
 
     from windrow.kernels import antichain  # noqa: PLC0415
+    from windrow.kernels.jit import in_python, is_loaded  # noqa: PLC0415
 
     remaining = np.ones(len(workflow), dtype=np.bool_)
     remaining[list(_completed(workflow, done))] = False
-    members = antichain.largest_antichain(workflow.parents, workflow.children, workflow.order, remaining)
+    with in_python(really=not is_loaded() and len(workflow) <= _FEW):
+        members = antichain.largest_antichain(workflow.parents, workflow.children, workflow.order, remaining)
     return tuple(members.tolist())
 
 
