@@ -4,11 +4,16 @@ A job is one *group* of caches. What a group has not got it asks of a group that
 none can give it. So what several jobs read comes from home once while they run side by side, and since no group asks a
 younger one, none wait for each other. Which of the older ones is asked differs from block to block: so not all come to
 the oldest. A group whose members are not known yet is waited for; one that is over is passed by.
+
+A group says that it will be there before it looks for others. So of two that begin at the same time one sees the other,
+and their ages, by the clock of the file system, are the same to both.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
 import time
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -29,31 +34,35 @@ class Neighbours:
 
     def tell(self, members: Iterable[Peer] | None = None, sources: Iterable[str] = ()) -> None:
         """Who shares what in this job; at first, that some will. OSError. The file is removed when the job ends."""
-        record = {} if members is None else {"members": list(members), "sources": list(sources)}
+        record = {}
+        if members is not None:
+            record = {"since": self._read(self._job)[0], "members": list(members), "sources": list(sources)}
         with replacing(self._folder.cache(self._job), lasting=False) as file:
             file.write(json.dumps(record).encode("ascii"))
 
     def older(self) -> list[Group]:
         """Those that began before this one, the oldest first, and are not over as far as it is known. OSError."""
-        until, own = time.monotonic() + MEET_S, self._began(self._job)
-        jobs = [job for job in self._folder.numbers() if self._folder.cache(job).exists()]
-        ages = sorted(age for age in map(self._began, jobs) if age < own)
-        records = [self._record(job, until) for _, job in ages]
+        until, own = time.monotonic() + MEET_S, (self._read(self._job)[0], self._job)
+        ages = list[tuple[int, int]]()
+        for job in self._folder.numbers():
+            with contextlib.suppress(OSError):  # most share nothing
+                ages.append((self._read(job)[0], job))
+        records = [self._record(job, until) for age, job in sorted(ages) if (age, job) < own]
         return [Group([Peer(*one) for one in record["members"]], record["sources"]) for record in records if record]
 
-    def _began(self, job: int) -> tuple[int, int]:
-        """By the clock of the file system, which is the same for all."""
-        return self._folder.claim(job).stat().st_mtime_ns, job
+    def _read(self, job: int) -> tuple[int, dict[str, Any]]:
+        """Since when this group is there, and what it tells so far. OSError where it is not."""
+        with self._folder.cache(job).open("rb") as file:
+            record = dict(json.loads(file.read()))
+            return record.get("since", os.fstat(file.fileno()).st_mtime_ns), record
 
     def _record(self, job: int, until: float) -> dict[str, Any] | None:
         """What a group tells; None where it is over, or does not tell in time."""
-        while not self._is_over(job):
+        while not self._is_over(job) and time.monotonic() < until:
             try:
-                if record := json.loads(self._folder.cache(job).read_bytes()):
-                    return dict(record)
+                if record := self._read(job)[1]:
+                    return record
             except OSError:  # it has ended
                 return None
-            if time.monotonic() > until:
-                break
             time.sleep(_LOOK_EVERY_S)
         return None

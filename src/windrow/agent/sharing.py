@@ -57,9 +57,10 @@ class Mover:
         host, key = ("", b"") if is_alone else (_own_address(share), run_key(self._folder.path / "peer-key"))
         self._peers = Peers(share.run, key, str(share.place), Path(share.folder), int(self._free() * _ROOM), host)
         self._peers.offer(share.sources)
+        if not is_alone:
+            self._announce(None)  # before any of this job looks for others
         tell([share.folder if is_alone else self._peers.member])
         if not is_alone:
-            self._announce(None)
             threading.Thread(target=self._fetch_ahead, daemon=True).start()
 
     def hear(self, place: int, what: Sequence[Any]) -> None:
