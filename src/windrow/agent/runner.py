@@ -28,7 +28,7 @@ from windrow.agent.machine import MemoryKills, shown, takers
 from windrow.agent.order import Order, Result
 from windrow.agent.outputs import Outputs
 from windrow.agent.piped import RESET
-from windrow.files import disk_faults
+from windrow.files import disk_faults, free_bytes
 from windrow.model.cause import Cause
 
 if TYPE_CHECKING:
@@ -284,7 +284,10 @@ class Runner:
             cause, why = Cause.MEMORY, "it ran out of memory, and the kernel killed it"
         exited, killed = (code, None) if code >= 0 else (None, -code)
         tail = _tail(running.out) if why else ""
-        cause = Cause.SPACE if any(words in tail for words in _NO_SPACE) and cause == Cause.PROGRAM else cause
+        if why and cause == Cause.PROGRAM and any(words in tail for words in _NO_SPACE):
+            cause = Cause.SPACE
+        elif why and cause == Cause.PROGRAM and not tail and _is_full(order.out):
+            cause, why = Cause.SPACE, f"{why}; the disk for what it prints is full"
         if why and order.mounts:
             data = self.data if self.data is not None and self.data.runs_here(order) else None
             if lost := mounts.lost_volume(order, data.view.inside if data else str):
@@ -382,6 +385,7 @@ def _blamed(cause: str, outputs: Outputs | None) -> str:
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 _NO_SPACE = tuple(map(os.strerror, _FULL))
 """What programs say that find no space; that is no fault of theirs."""
+_LITTLE_BYTES = 1 << 14
 _OF_DISK = (*_FULL, errno.EIO, errno.ESTALE, errno.ETIMEDOUT, errno.ENOTCONN, errno.ESHUTDOWN)
 """No fault of a program either: what file systems say whose servers cannot be reached."""
 
@@ -415,6 +419,12 @@ _HINTS = (
 )
 """What an exit code of a shell usually means, where its text has this in it."""
 _SHELL = re.compile(r"(?:.*/)?(?:ba|da|k|mk|a)?sh")
+
+
+def _is_full(path: str) -> bool:
+    """Whether a program could not even say why it failed, since what it prints is written there."""
+    left = free_bytes(Path(path).parent)
+    return left is not None and left < _LITTLE_BYTES
 
 
 def _why(code: int, command: tuple[str, ...]) -> str:

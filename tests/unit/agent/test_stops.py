@@ -189,3 +189,13 @@ def test_a_read_only_run_folder_is_told(small_disk: Path) -> None:
     assert code == 1
     assert "claim cannot be created: Read-only file system" in printed
     assert not run.folder.claim(0).exists()
+
+
+def test_a_task_that_cannot_even_say_that_the_disk_is_full_has_not_failed(small_disk: Path) -> None:
+    run = Run(small_disk / "run")
+    code, printed = run.run(shell(0, f"cat /dev/zero > '{small_disk}/much'; exit 3", retries=3))
+    assert code == 0, printed
+    assert [(lost.cause, lost.why) for lost in run.of(AttemptLost)] == [
+        ("space", "exit code 3; the disk for what it prints is full")
+    ]
+    assert not run.failed()
