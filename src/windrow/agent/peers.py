@@ -52,6 +52,7 @@ MEET_S = 30.0
 """How long members have to come."""
 _CONNECTIONS = 256
 _PEER_STREAMS, _HOME_STREAMS = 4, 3
+_OLDER_LOST = 4  # nodes of other jobs that cannot be reached, after which none of those is asked
 
 
 class Peer(NamedTuple):
@@ -163,14 +164,8 @@ class Peers:
             self._are_met.set()
 
     def follow(self, older: Iterable[Group]) -> None:
-        """These groups share data already, the oldest first; none of them ever asks this one."""
+        """These groups share data already; none of them ever asks this one."""
         self._older = list(older)
-
-    @property
-    def members(self) -> list[Peer]:
-        """All of them, those that were lost since among them."""
-        with self._lock:
-            return list(self._members.values())
 
     def wait_for_members(self, still: Callable[[], None] = lambda: None) -> None:
         """Until all members are known; who comes later than this is none. `still` is called now and then meanwhile."""
@@ -314,9 +309,9 @@ class Peers:
     def _from_home(self, volume: _Volume, n: int) -> bytes | memoryview:
         """From an older group, another one for each block; from home where none can give it."""
         older = [group for group in self._older if volume.name in group.sources]
-        while older:
+        while older and sum(len(group.lost) for group in self._older) < _OLDER_LOST:
             group = older.pop(n % len(older))
-            found = self._from_members(volume, n, group.deal(volume), group.members, group.lost)
+            found = self._from_members(volume, n, group.deal(volume), group.members, group.lost, 1)
             if found is not None:
                 return found
         data = volume.home.read(*volume.at[n])
@@ -329,10 +324,11 @@ class Peers:
         return self._from_home(volume, n) if found is None else found
 
     def _from_members(
-        self, volume: _Volume, n: int, deal: Deal, members: Mapping[str, Peer], lost: set[str]
+        self, volume: _Volume, n: int, deal: Deal, members: Mapping[str, Peer], lost: set[str], tries: float = inf
     ) -> memoryview | None:
         """From who it is dealt to, of those that can be reached; None: that is this node, or no one."""
-        while (name := deal.primary(n, lost)) is not None and members.get(name) != self.member:
+        while tries > 0 and (name := deal.primary(n, lost)) is not None and members.get(name) != self.member:
+            tries -= 1
             try:
                 data = self._ask(members[name], volume, n)
                 if data is not None:

@@ -111,7 +111,7 @@ class Mover:
         self._are_met.wait(MEET_S)
         with contextlib.suppress(OSError):
             self._peers.follow(self._neighbours.older())
-        self._announce(self._peers.members)
+        self._announce([])
         self._peers.meet([], are_all=True)
         for source in self.share.sources:
             with contextlib.suppress(OSError, OutsideError):  # the task that needs it will say so
@@ -123,11 +123,12 @@ class Mover:
             with contextlib.suppress(OSError, OutsideError):
                 self._peers.fill(self._ahead.get(), is_gentle=True)
 
-    def _announce(self, members: Iterable[Peer] | None, more: Iterable[str] = ()) -> None:
-        """Let jobs that start from now on know what this one shares."""
+    def _announce(self, more: Iterable[str] | None) -> None:
+        """Let jobs that start from now on know what this one shares; None: that it will."""
         if self.share.place == 0:
+            members = [Peer(*card) for card in self._cards.values() if isinstance(card, list)]
             with contextlib.suppress(OSError):
-                self._neighbours.tell(members, [*self.share.sources, *more])
+                self._neighbours.tell(None if more is None else members, [*self.share.sources, *(more or ())])
 
     def _look_for_jobs(self) -> None:
         """Again and again: what jobs of this run will share that have not started yet, as far as there is room."""
@@ -144,7 +145,7 @@ class Mover:
                     if new := [source for source in wanted if source not in known and self._fits(source)]:
                         ahead += new
                         self._tell([_AHEAD, new])
-                        self._announce(self._peers.members, ahead)
+                        self._announce(ahead)
 
     def _fits(self, source: str) -> bool:
         """Whether it may be fetched for another job: it is there, and takes less than half of what is free."""

@@ -169,6 +169,22 @@ def test_groups_of_caches_ask_older_ones_before_home(start: Start, data: Path) -
     assert late.moved["home"] == 0
 
 
+def test_other_jobs_that_cannot_be_reached_cost_little(
+    start: Start, data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (one,), asked = start(20), list[str]()
+
+    def refuse(member: Peer, *_: object) -> None:
+        asked.append(member.name)
+        raise ConnectionError
+
+    monkeypatch.setattr(one, "_ask", refuse)
+    one.follow(Group([one.member._replace(name=f"{g}-{i}") for i in range(9)], [str(data)], BLOCK) for g in range(9))
+    one.offer([str(data)])
+    assert content(one.fill(str(data))) == content(data)
+    assert 4 <= len(asked) <= 4 + 2, "three threads may be at it"
+
+
 def test_another_version_of_a_file_is_never_the_answer(start: Start, data: Path) -> None:
     (one,), (other,), file = start(20), start(20), data / "a"
     for member in (one, other):
