@@ -16,7 +16,7 @@
    of attempts that died, too) never take more, and no task is promised more (`World.begins`), unless an agent works
    that the run has given up.
 10. Where jobs keep files on disks of their nodes, a task starts only where what it reads is: among the shared files or
-   on a node of its job (`World.begins`); in the end results are among the shared files.
+   on a node of its job (`World.begins`); in the end results are among the shared files, and those disks are empty.
 """
 
 from __future__ import annotations

@@ -231,6 +231,8 @@ class VirtualRun:
         if any(job.outcome is None for job in self.story().jobs.values()):
             raise invariants.Violation("jobs of a run that is over have no end")
         invariants.check_disk(self.world, self.folder, self.manager.dispatch.runnable, self.manager.core)
+        if self.scratch and (left := [str(path) for path in Path(self.scratch).glob("*/*")]):
+            raise invariants.Violation(f"left on disks of nodes: {left}")
         if self.far is not None and self.is_complete:
             invariants.check_home(self.far, self.manager.dispatch.runnable)
 
