@@ -66,7 +66,7 @@ def test_jobs_of_one_node_share_what_all_read(slurm: SlurmCluster, tmp_path: Pat
     came = [re.findall(r"in total (\d+) bytes from home, (\d+) from other nodes", text)[-1] for text in said]
     assert sorted(came) == [("0", "5000000"), ("0", "5000000"), ("5000000", "0")]
     assert len({(tmp_path / "work" / f"out-{n}").read_text() for n in (1, 2, 3)}) == 1
-    assert not list(tmp_path.glob("work/.windrow/runs/w-1/jobs/*/cache"))
+    assert not list(tmp_path.glob("work/.windrow/runs/w-1/caches/*"))
 
 
 def test_files_stay_on_the_nodes_of_a_job(slurm: SlurmCluster, tmp_path: Path) -> None:

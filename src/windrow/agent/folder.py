@@ -25,6 +25,8 @@ class RunFolder:
     """Which job brings the outputs of a task into place, where several run it (`claim`)."""
     leases = Inside("leases")
     """Which attempt may write the checkpoint files of a task (`checkpoints`)."""
+    caches = Inside("caches")
+    """What jobs share with others while they run, one file each, by number (`neighbours`)."""
     abandoned = Inside("abandoned")
     """Tasks that will never run, one line each; written by the manager."""
 
@@ -54,10 +56,6 @@ class RunFolder:
     def events(self, job: int) -> Path:
         """What happened in this job; written by its agent."""
         return self.jobs / str(job) / "events"
-
-    def cache(self, job: int) -> Path:
-        """What this job shares with others while it runs (`neighbours`)."""
-        return self.jobs / str(job) / "cache"
 
     def over(self, job: int) -> Path:
         """Made by the manager when it gives the job up: its agent starts nothing more (`claim`)."""

@@ -1,4 +1,4 @@
-"""Which jobs of a run share data where the same files are seen: each says so in a file beside its events.
+"""Which jobs of a run share data where the same files are seen: each says so in a file while it runs.
 
 A job is one *group* of caches. What a group has not got it asks of a group that began before it, and of home only where
 none can give it. So what several jobs read comes from home once while they run side by side, and since no group asks a
@@ -16,9 +16,9 @@ import json
 import os
 import time
 from collections.abc import Callable, Iterable
+from pathlib import Path
 from typing import Any
 
-from windrow.agent.folder import RunFolder
 from windrow.agent.peers import MEET_S, Group, Peer
 from windrow.files import replacing
 
@@ -28,8 +28,8 @@ _LOOK_EVERY_S = 0.2
 class Neighbours:
     """The groups of a run's caches, as one of them sees them."""
 
-    def __init__(self, folder: RunFolder, job: int, is_over: Callable[[int], bool]) -> None:
-        """`is_over`: whether this is known of a job."""
+    def __init__(self, folder: Path, job: int, is_over: Callable[[int], bool]) -> None:
+        """`folder`: for their files; `is_over`: whether this is known of a job."""
         self._folder, self._job, self._is_over = folder, job, is_over
 
     def tell(self, members: Iterable[Peer] | None = None, sources: Iterable[str] = ()) -> None:
@@ -37,22 +37,23 @@ class Neighbours:
         record = {}
         if members is not None:
             record = {"since": self._read(self._job)[0], "members": list(members), "sources": list(sources)}
-        with replacing(self._folder.cache(self._job), lasting=False) as file:
+        self._folder.mkdir(mode=0o700, exist_ok=True)
+        with replacing(self._folder / str(self._job), lasting=False) as file:
             file.write(json.dumps(record).encode("ascii"))
 
     def older(self) -> list[Group]:
         """Those that began before this one, the oldest first, and are not over as far as it is known. OSError."""
         until, own = time.monotonic() + MEET_S, (self._read(self._job)[0], self._job)
         ages = list[tuple[int, int]]()
-        for job in self._folder.numbers():
-            with contextlib.suppress(OSError):  # most share nothing
+        for job in (int(path.name) for path in self._folder.iterdir() if path.name.isdecimal()):
+            with contextlib.suppress(OSError):  # it has ended since
                 ages.append((self._read(job)[0], job))
         records = [self._record(job, until) for age, job in sorted(ages) if (age, job) < own]
         return [Group([Peer(*one) for one in record["members"]], record["sources"]) for record in records if record]
 
     def _read(self, job: int) -> tuple[int, dict[str, Any]]:
         """Since when this group is there, and what it tells so far. OSError where it is not."""
-        with self._folder.cache(job).open("rb") as file:
+        with (self._folder / str(job)).open("rb") as file:
             record = dict(json.loads(file.read()))
             return record.get("since", os.fstat(file.fileno()).st_mtime_ns), record
 

@@ -304,7 +304,7 @@ def _share(plan: ScratchPlan, folder: str) -> Share:
         where = f"{folder.rpartition('-')[0]}-shared"
         remove_in_the_end(where)
     if plan.place == 0 and plan.share == PEER:
-        remove_in_the_end(str(RunFolder.at(plan.home).cache(plan.job)))
+        remove_in_the_end(str(RunFolder.at(plan.home).caches / str(plan.job)))
     at = (plan.home, plan.job, plan.place, plan.nodes, plan.facing, where)
     return Share(plan.share, plan.run, *at, plan.sources, (*plan.over, *plan.given_up), plan.over_below)
 

@@ -39,7 +39,8 @@ SMALL_BYTES = 1 << 20
 _ROOM = 0.9  # of what is free on the disk
 
 _AHEAD = "ahead"
-_LOOK_EVERY_S = 5.0
+_LOOK_EVERY_S, _LOOK_AT_LEAST_EVERY_S = 5.0, 60.0
+_JOBS_AHEAD = 8  # of how many jobs that wait it reads what they share: most share the same
 
 Tell = Callable[[Sequence[object]], None]
 
@@ -52,7 +53,7 @@ class Mover:
         self.share, self._tell = share, tell
         self._cards: dict[int, Any] = {}
         self._folder, self._are_met, self._ahead = RunFolder.at(share.home), threading.Event(), queue.Queue[str]()
-        self._neighbours = Neighbours(self._folder, share.job, self._is_over)
+        self._neighbours = Neighbours(self._folder.caches, share.job, self._is_over)
         is_alone = share.how != PEER
         host, key = ("", b"") if is_alone else (_own_address(share), run_key(self._folder.path / "peer-key"))
         self._peers = Peers(share.run, key, str(share.place), Path(share.folder), int(self._free() * _ROOM), host)
@@ -131,21 +132,26 @@ class Mover:
                 self._neighbours.tell(None if more is None else members, [*self.share.sources, *(more or ())])
 
     def _look_for_jobs(self) -> None:
-        """Again and again: what jobs of this run will share that have not started yet, as far as there is room."""
-        folder, seen, ahead = self._folder, set[int](), list[str]()
+        """Now and then: what the next jobs of this run will share that have not started, as far as there is room."""
+        folder, looked_at, ahead, found = self._folder, {self.share.job}, list[str](), 0
+        pause_s = _LOOK_EVERY_S
         while True:
-            time.sleep(_LOOK_EVERY_S)
-            for job in folder.numbers():
-                if job in seen or job == self.share.job or folder.claim(job).exists() or self._is_over(job):
+            time.sleep(pause_s)
+            pause_s = min(1.5 * pause_s, _LOOK_AT_LEAST_EVERY_S)
+            for job in [job for job in folder.numbers() if job not in looked_at]:
+                if folder.claim(job).exists() or self._is_over(job):
+                    looked_at.add(job)
                     continue
                 with contextlib.suppress(OSError, WindrowError):  # it is not written yet
-                    wanted = read_job(folder.job_file(job)).shared_sources()
-                    seen.add(job)
-                    known = {*self.share.sources, *ahead}
+                    wanted, known = read_job(folder.job_file(job)).shared_sources(), {*self.share.sources, *ahead}
+                    looked_at.add(job)
+                    found += 1
                     if new := [source for source in wanted if source not in known and self._fits(source)]:
                         ahead += new
                         self._tell([_AHEAD, new])
                         self._announce(ahead)
+                if found == _JOBS_AHEAD:
+                    return
 
     def _fits(self, source: str) -> bool:
         """Whether it may be fetched for another job: it is there, and takes less than half of what is free."""

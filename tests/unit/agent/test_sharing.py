@@ -122,7 +122,7 @@ def test_jobs_side_by_side_are_one_cache(cluster: Run, work: Path, *, is_ahead: 
         )
         wait_until(
             lambda: any(
-                db in json.loads(path.read_bytes()).get("sources", ()) for path in cluster.path.glob("jobs/0/cache")
+                db in json.loads(path.read_bytes()).get("sources", ()) for path in cluster.folder.caches.glob("0")
             )
         )
         (work.parent / "bin" / "scontrol").write_text("#!/bin/sh\necho 127.0.0.4\n")
@@ -131,8 +131,8 @@ def test_jobs_side_by_side_are_one_cache(cluster: Run, work: Path, *, is_ahead: 
         assert code == 0
         assert moved(printed) == (0, 5_000_000)
         assert len(set((work / "out").read_text().splitlines())) == 1
-        assert not cluster.folder.cache(1).exists()
+        assert [path.name for path in cluster.folder.caches.iterdir()] == ["0"]
         first.communicate(timeout=60)
     assert first.returncode == 0
-    assert not cluster.folder.cache(0).exists()
+    assert not list(cluster.folder.caches.iterdir())
     assert list((work.parent / "disk").iterdir()) == []
