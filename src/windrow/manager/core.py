@@ -345,6 +345,8 @@ class Core:
             if self._open_parents[child] == 0 and self._left[child]:
                 self._unready(child)
             self._open_parents[child] += 1
+        if task in self._descendants(self.failed | self.blocked):  # which failed while it was done
+            return self._block({task, *self._descendants({task})})
         self._put_back(task)
         return self._decide_if_useful(self._homes([task]))
 
@@ -354,12 +356,15 @@ class Core:
         gone = [StopJob(number) for number in self.copies.close_all(task)]
         self._close(task)
         self.failed.add(task)
-        reached = self._descendants({task})
-        self.blocked = (self.blocked | reached) - self.failed
-        self._left[sorted(reached)] = False
+        return self._block({task, *self._descendants({task})}, *gone)
+
+    def _block(self, tasks: set[int], *also: Action) -> list[Action]:
+        """These will not run, since one has failed, of them or before them. Jobs that wait for no others go."""
+        self.blocked = (self.blocked | tasks) - self.failed
+        self._left[sorted(tasks)] = False
         idle = [(number, job) for number, job in self.jobs.items() if not job.is_running and not job.is_stopping]
         useless = [number for number, job in idle if job.open_tasks | job.copies <= self.blocked]
-        return [Abandon((task, *sorted(reached))), *gone, *(self._stop(number) for number in useless)]
+        return [Abandon(tuple(sorted(tasks))), *also, *(self._stop(number) for number in useless)]
 
     def _task_dropped(self, event: e.TaskDropped | e.CopyFailed) -> list[Action]:
         if isinstance(event, e.CopyFailed):
@@ -437,11 +442,8 @@ class Core:
         if not job.has_finished_a_task and job.taken_by is None and not job.is_spare:
             stops += self._count_loss(job, cause, event.why)
         waiting_for = self._descendants(task for task in job.open_tasks if not self.copies.stays(task))
-        stops += [
-            self._stop(number)
-            for number, other in self.jobs.items()
-            if not other.has_begun and not other.is_stopping and (other.open_tasks | other.copies) & waiting_for
-        ]
+        waiting = [(n, other) for n, other in self.jobs.items() if (other.open_tasks | other.copies) & waiting_for]
+        stops += [self._stop(n) for n, other in waiting if not other.has_begun and not other.is_stopping]
         return [*stops, *self._job_left(event.job)]
 
     def _job_ended(self, event: e.JobEnded) -> list[Action]:
@@ -485,10 +487,7 @@ class Core:
         return self._decide_if_useful(dict.fromkeys(job.at.group) | self._homes(sorted(job.open_tasks)))
 
     def _decide_if_useful(self, sites: Iterable[AtSite]) -> list[Action]:
-        """Decisions for those of the sites where one is due, because something changed there.
-
-        That is where tasks are left, the cap has room, and no job is about to give more tasks back.
-        """
+        """Decisions for those sites where tasks are left, the cap has room, and no job is about to give more back."""
         if self.is_stopped or self.trouble:
             return []
         if not (due := [at for at in sites if at.jobs < at.site.cap and not at.trouble and at.of(self._left).any()]):

@@ -352,9 +352,8 @@ class RunStory:
             task.job = min(running or elsewhere, default=None)
             state = TaskState.PENDING if task.job is None else TaskState.SUBMITTED
             self._move(task, TaskState.RUNNING if running else state)
-            parents = self.workflow.parents.of(number).tolist() if task.job is None else ()
-            if any(self.tasks[parent].state in (TaskState.FAILED, TaskState.BLOCKED) for parent in parents):
-                self._move(task, TaskState.BLOCKED)
+            if task.job is None:
+                self._block_if_waiting(number)
 
     def _task(self, event: e.TaskEvent, at_s: float, detail: Any) -> None:
         task = self.tasks[event.task]
@@ -406,21 +405,30 @@ class RunStory:
                     self._move(task, TaskState.FAILED)
                     self._block(event.task)
             case e.TaskUndone():
-                self._task_undone(task, at_s, detail)
+                self._task_undone(event.task, at_s, detail)
 
-    def _task_undone(self, task: TaskStory, at_s: float, detail: Any) -> None:
+    def _task_undone(self, number: int, at_s: float, detail: Any) -> None:
+        task = self.tasks[number]
         had_failed = task.state == TaskState.FAILED
         self._move(task, TaskState.PENDING)
         task.job, task.kept, task.saved_s = None, None, 0.0
         task.undone.append((at_s, LostFile(**detail)))
         if not had_failed:
+            self._block_if_waiting(number)
             return
         for other in self.tasks:
             if other.state == TaskState.BLOCKED:
                 self._move(other, TaskState.PENDING)
-        for number, other in enumerate(self.tasks):
+        for failed, other in enumerate(self.tasks):
             if other.state == TaskState.FAILED:
-                self._block(number)
+                self._block(failed)
+
+    def _block_if_waiting(self, number: int) -> None:
+        """A task that is pending waits for one that has failed, or that waits for such a one."""
+        parents = self.workflow.parents.of(number).tolist()
+        if any(self.tasks[parent].state in (TaskState.FAILED, TaskState.BLOCKED) for parent in parents):
+            self._move(self.tasks[number], TaskState.BLOCKED)
+            self._block(number)
 
     def _block(self, failed: int) -> None:
         stack = self.workflow.children.of(failed).tolist()

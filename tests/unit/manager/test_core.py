@@ -321,3 +321,18 @@ def test_a_task_that_failed_is_not_blocked_as_well() -> None:
         core.handle(event)
         core.check()
     assert (core.is_over, core.failed, core.blocked) == (True, {0, 1}, {2})
+
+
+def test_what_is_to_run_again_behind_a_failed_task_is_blocked() -> None:
+    """It was done when the task failed before it; without this the run cut it into a job again and again."""
+    tasks = [Task("a", 3), Task("b", 3, parents=("a",)), Task("c", 3, parents=("b",)), Task("d", 3)]
+    workflow = Workflow.from_tasks("four", tasks)
+    core = Core(Work(workflow, whole_seconds(workflow), Site.of(2)), Terms())
+    done = [e.TaskFinished(1, 0), e.TaskFinished(2, 1), e.TaskFinished(2, 3)]
+    for event in (e.RunBegan(0), *done, e.TaskUndone(3, 0), e.TaskFailed(4, 0), e.TaskUndone(5, 1)):
+        core.handle(event)
+        core.check()
+    assert (core.is_over, core.failed, core.blocked) == (True, {0}, {1, 2})
+    core.handle(e.RunBegan(6))  # resumed: all of it is tried again
+    core.check()
+    assert (core.is_over, core.failed, core.blocked) == (False, set(), set())
