@@ -262,8 +262,9 @@ class AtSite:
                 elsewhere += 1
             if job.is_running:
                 running += 1
-                if not job.is_stopping and job.expected_end_s - at_s > busy_s:
-                    busy_s = job.expected_end_s - at_s
+                if not job.is_stopping and (left_s := job.expected_end_s - at_s) > busy_s:
+                    began_s = job.started_s or 0  # later than now: the clock was set back, and must not add to its time
+                    busy_s = max(busy_s, left_s if began_s <= at_s else job.expected_end_s - began_s)
             elif job.is_spare:
                 spare += 1
             else:
