@@ -23,12 +23,14 @@ $(BIN)/python:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Windrow needs Python 3.11 or newer: make PYTHON=python3.11 ...")'
 	$(PYTHON) -m venv $(VENV)
 
-$(VENV)/ready: pyproject.toml | $(BIN)/python
+# The studies (lab/) come with both; what only their charts and tables need, with the latter.
+$(VENV)/ready: pyproject.toml lab/pyproject.toml | $(BIN)/python
 	$(PIP) -e .
+	$(PIP) --no-deps -e lab
 	@touch $@
 
-$(VENV)/ready-dev: pyproject.toml | $(BIN)/python
-	$(PIP) -e '.[dev,bench]'
+$(VENV)/ready-dev: pyproject.toml lab/pyproject.toml | $(BIN)/python
+	$(PIP) -e '.[dev,bench]' -e lab
 	@touch $(VENV)/ready $@
 
 demo: $(VENV)/ready  ## a real workflow on a small emulated cluster, with a wait that hides behind a run; pages in out/
@@ -51,6 +53,7 @@ lint: $(VENV)/ready-dev  ## format, lint, types, import layers
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/lint-imports --config lab/pyproject.toml
 
 format: $(VENV)/ready-dev  ## format the code
 	$(BIN)/ruff format .
@@ -66,7 +69,7 @@ bench: $(VENV)/ready-dev  ## speed, compared with the alternatives
 	$(BIN)/python bench/tracers.py
 	$(BIN)/python bench/flows.py
 
-prove: $(VENV)/ready-dev  ## what takes longer than tests may; writes docs/reference/proof.md; about an hour, or PARTS="hour cases"
+prove: $(VENV)/ready-dev  ## what takes longer than tests may; writes bench/proof.md; about an hour, or PARTS="hour cases"
 	sh tests/slurm/install
 	$(BIN)/python bench/prove.py $(PARTS)
 

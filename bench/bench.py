@@ -2,8 +2,9 @@
 
     python bench/bench.py [--quick] [--no-peers] [--json FILE]
 
-Tables go to stdout, progress to stderr; nothing is written unless asked, save AccaSim's environment in bench/.peers.
-The exit status is 1 where a result is wrong: a fast wrong answer is worth nothing. A missed target is only told.
+Tables go to stdout, progress to stderr; nothing is written unless asked, save AccaSim's environment
+in bench/.peers. The exit status is 1 where a result is wrong: a fast wrong answer is worth nothing.
+A missed target is only told.
 """
 
 from __future__ import annotations
@@ -19,7 +20,9 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-sys.path[0] = str(Path(__file__).resolve().parents[1])  # so that `bench` is this folder and not this file
+sys.path[0] = str(
+    Path(__file__).resolve().parents[1]
+)  # so that `bench` is this folder and not this file
 
 from rich.table import Table  # noqa: E402
 from rich.text import Text  # noqa: E402
@@ -57,8 +60,11 @@ EXPECTED_S: Mapping[str, tuple[float, float]] = {
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measure, print, and say whether all results were right."""
     options = _parser().parse_args(arguments)
-    parts = {name: s[options.quick] for name, s in EXPECTED_S.items() if options.peers or name != "peers"}
-    progress, screen = Progress(parts), console()
+    parts = {
+        name: s[options.quick] for name, s in EXPECTED_S.items() if options.peers or name != "peers"
+    }
+    progress = Progress(parts)
+    screen = console()
     facts = machine()
     screen.print(Text(" · ".join(f"{key} {value}" for key, value in facts.items())))
     records: dict[str, Any] = {"machine": facts, "quick": options.quick}
@@ -75,9 +81,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="bench.py", description="Times Windrow, and what one would use instead.")
-    parser.add_argument("--quick", action="store_true", help="smaller sizes, fewer repetitions: under a minute")
-    parser.add_argument("--no-peers", dest="peers", action="store_false", help="leave the other simulators out")
+    parser = argparse.ArgumentParser(
+        prog="bench.py", description="Times Windrow, and what one would use instead."
+    )
+    parser.add_argument(
+        "--quick", action="store_true", help="smaller sizes, fewer repetitions: under a minute"
+    )
+    parser.add_argument(
+        "--no-peers", dest="peers", action="store_false", help="leave the other simulators out"
+    )
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write every number there")
     return parser
 
@@ -86,7 +98,13 @@ def machine() -> dict[str, str]:
     """Where the times were taken. A load near or above the number of cores makes them too long."""
     versions = {name: version(name) for name in ("windrow", "numpy", "numba")}
     load = {"load before": f"{os.getloadavg()[0]:.1f}"} if hasattr(os, "getloadavg") else {}
-    return {"Python": platform.python_version(), **versions, "CPU": _cpu(), "cores": str(os.cpu_count()), **load}
+    return {
+        "Python": platform.python_version(),
+        **versions,
+        "CPU": _cpu(),
+        "cores": str(os.cpu_count()),
+        **load,
+    }
 
 
 def _cpu() -> str:
@@ -98,7 +116,9 @@ def _cpu() -> str:
     return platform.processor() or platform.machine()
 
 
-def _parts(progress: Progress, *, quick: bool, with_peers: bool) -> Iterator[tuple[dict[str, Any], list[Table]]]:
+def _parts(
+    progress: Progress, *, quick: bool, with_peers: bool
+) -> Iterator[tuple[dict[str, Any], list[Table]]]:
     """Each part's numbers, by name, and its tables."""
     progress.part("kernels and logs")
     if not is_compiled():
@@ -107,26 +127,38 @@ def _parts(progress: Progress, *, quick: bool, with_peers: bool) -> Iterator[tup
     logs = load_logs()
     progress.part("whole logs")
     whole = whole_logs.run(logs, progress, quick=quick)
-    yield {"logs": logs.source, "recorded": logs.real, "whole_logs": _plain(whole)}, whole_logs.tables(whole, logs)
+    yield (
+        {"logs": logs.source, "recorded": logs.real, "whole_logs": _plain(whole)},
+        whole_logs.tables(whole, logs),
+    )
     progress.part("failures")
     turns = no_failures.run(progress, quick=quick)
     yield {"no_failures": _plain(turns)}, no_failures.tables(turns)
     progress.part("cluster under way")
     states, spread = live_cluster.run(logs, progress, quick=quick)
-    yield {"states": _plain(states), "spread": asdict(spread)}, live_cluster.tables(states, spread, logs)
+    yield (
+        {"states": _plain(states), "spread": asdict(spread)},
+        live_cluster.tables(states, spread, logs),
+    )
     if with_peers:
         progress.part("peers")
         compared = peers.run(logs, progress, quick=quick)
         yield {"peers": _plain(compared)}, peers.tables(compared, logs, whole)
     progress.part("growth")
     points, exponents = growth.run(progress, quick=quick)
-    yield {"growth": _plain(points), "exponents": _plain(exponents)}, growth.tables(points, exponents)
+    yield (
+        {"growth": _plain(points), "exponents": _plain(exponents)},
+        growth.tables(points, exponents),
+    )
     progress.part("workflows")
     sizes = workflow_size.run(progress, quick=quick)
     yield {"workflows": _plain(sizes)}, workflow_size.tables(sizes)
     progress.part("trials")
     speeds, decision = trials.run(logs, progress, quick=quick)
-    yield {"trials": _plain(speeds), "decision": asdict(decision)}, trials.tables(speeds, decision, logs)
+    yield (
+        {"trials": _plain(speeds), "decision": asdict(decision)},
+        trials.tables(speeds, decision, logs),
+    )
     progress.part("schedules")
     timed = grid_schedules.run(progress, quick=quick, with_peers=with_peers)
     yield {"schedules": _plain(timed)}, grid_schedules.tables(timed)
@@ -139,35 +171,59 @@ def _plain(rows: Sequence[Any]) -> list[dict[str, Any]]:
 def _targets(records: Mapping[str, Any]) -> list[tuple[str, bool]]:
     """Every target that applied, by name, and whether it was met."""
     found = [(f"{one['log']} {one['policy']}", one["met"]) for one in records["whole_logs"]]
-    found += [(f"{one['log']} {one['policy']} beside no failures", one["met"]) for one in records["no_failures"]]
+    found += [
+        (f"{one['log']} {one['policy']} beside no failures", one["met"])
+        for one in records["no_failures"]
+    ]
     for one in records["states"]:
-        found += [(f"{name} at the {one['state']}", one[f"{name}_met"]) for name in ("clone", "estimate")]
+        found += [
+            (f"{name} at the {one['state']}", one[f"{name}_met"]) for name in ("clone", "estimate")
+        ]
     found += [(f"{one['tasks']:,} tasks", one["met"]) for one in records["workflows"]]
     found.append(("a glume decision", records["decision"]["met"]))
-    found += [(f"HEFT on {one['processors']:,} processors", one["met"]) for one in records["schedules"]]
+    found += [
+        (f"HEFT on {one['processors']:,} processors", one["met"]) for one in records["schedules"]
+    ]
     return [(name, met) for name, met in found if met is not None]
 
 
 def _wrong(records: Mapping[str, Any]) -> list[str]:
-    """Results that are not what they must be; a peer that is right in general counts against Windrow."""
-    found = [f"{one['log']} {one['policy']}" for one in records["whole_logs"] if one["right"] is False]
-    found += [f"{one['log']} {one['policy']} beside no failures" for one in records["no_failures"] if not one["same"]]
+    """Results that are not what they must be; a peer that is right in general counts against
+    Windrow."""
+    found = [
+        f"{one['log']} {one['policy']}" for one in records["whole_logs"] if one["right"] is False
+    ]
+    found += [
+        f"{one['log']} {one['policy']} beside no failures"
+        for one in records["no_failures"]
+        if not one["same"]
+    ]
     for one in records.get("peers", ()):
         if one["same"] is False and not one["known_wrong"]:
             found.append(f"{one['policy']} beside {one['tool']}")
-    found += [f"HEFT beside saga on {one['processors']}" for one in records["schedules"] if one["same"] is False]
+    found += [
+        f"HEFT beside saga on {one['processors']}"
+        for one in records["schedules"]
+        if one["same"] is False
+    ]
     return found + [f"{one['tasks']:,} tasks" for one in records["workflows"] if not one["right"]]
 
 
 def _verdicts(records: Mapping[str, Any]) -> list[Text]:
-    targets, wrong = _targets(records), _wrong(records)
+    targets = _targets(records)
+    wrong = _wrong(records)
     missed = [name for name, met in targets if not met]
-    lines = [Text(f"Targets: {len(targets) - len(missed)} met, {len(missed)} MISSED{_list(missed)}")]
+    lines = [
+        Text(f"Targets: {len(targets) - len(missed)} met, {len(missed)} MISSED{_list(missed)}")
+    ]
     spread = records["spread"]
     if not records["recorded"]:
         lines = [Text("Targets are for the recorded logs, which are not here.")]
     elif spread["over_target"]:
-        share = f"{spread['over_target']} of {spread['instants']} instants, at worst {seconds(spread['worst_s'])}"
+        share = (
+            f"{spread['over_target']} of {spread['instants']} instants, at worst "
+            f"{seconds(spread['worst_s'])}"
+        )
         lines.append(Text(f"Estimates take longer than their target at {share}."))
     if float(records["machine"].get("load before", 0)) > (os.cpu_count() or 1) / 2:
         lines.append(Text("The machine was busy before this began; the times may be too long."))

@@ -1,4 +1,5 @@
-"""The cooperative cache beside nginx (`proxy_cache`, `slice`, consistent hashing), plain copies and `sbcast`."""
+"""The cooperative cache beside nginx (`proxy_cache`, `slice`, consistent hashing), plain copies and
+`sbcast`."""
 
 from __future__ import annotations
 
@@ -25,7 +26,7 @@ http {
     proxy_cache_valid 200 206 1h; proxy_cache_lock on; proxy_cache_lock_timeout 1h; proxy_cache_lock_age 1h;
     proxy_pass http://%s:%d; } }
 }
-"""
+"""  # noqa: E501
 BLOCK = 4 << 20
 Table = Callable[[str, Sequence[Sequence[object]]], None]
 
@@ -36,15 +37,20 @@ def with_nginx(made: Bed) -> None:
 
 
 def from_a_peer(rate: float, size: int, times: int = 5) -> tuple[float, float]:
-    """MB/s of one node from another that has it all: ours and nginx's, the best of some, in turn. Home is not asked."""
+    """MB/s of one node from another that has it all: ours and nginx's, the best of some, in turn.
+    Home is not asked."""
     with bed(2, home_rate=0, node_rate=rate) as made:
         made.files({"data": size})
         with_nginx(made)
-        ours, theirs = list[float](), list[float]()
+        ours = list[float]()
+        theirs = list[float]()
         reader, peer = made.nodes
         peer.ask("get", "http://127.0.0.1:8080/data")  # warms it
         for _ in range(times):
-            cards = [node.ask("begin", f"n{n}", size * 2, BLOCK, node.address) for n, node in enumerate(made.nodes)]
+            cards = [
+                node.ask("begin", f"n{n}", size * 2, BLOCK, node.address)
+                for n, node in enumerate(made.nodes)
+            ]
             made.all("meet", cards, "n1")
             made.all("add", "data", made.url("data"))
             peer.ask("fill", "data")
@@ -58,20 +64,25 @@ def from_a_peer(rate: float, size: int, times: int = 5) -> tuple[float, float]:
 
 
 def home_bytes() -> list[tuple[str, int, int, int]]:
-    """Read-only loads of four nodes: bytes that home sends by arithmetic, with us, and with nginx."""
+    """Read-only loads of four nodes: bytes that home sends by arithmetic, with us, and with
+    nginx."""
     sizes = {"one": 10 * MB + 7, "two": 5 * MB, "small": 100}
     loads = {
         "each node reads one file": [["one"]] * 4,
         "each node reads it three times": [["one"] * 3] * 4,
         "one node, then the others": [["one"], ["one"], ["one"], ["one"]],
         "each node reads all files": [list(sizes)] * 4,
-        "each node begins elsewhere": [[*list(sizes)[n % 3 :], *list(sizes)[: n % 3]] for n in range(4)],
+        "each node begins elsewhere": [
+            [*list(sizes)[n % 3 :], *list(sizes)[: n % 3]] for n in range(4)
+        ],
         "two nodes read one file, two another": [["one"], ["one"], ["two"], ["two"]],
     }
     found = list[tuple[str, int, int, int]]()
     with bed(4, home_rate=10, node_rate=0) as made:
         for load, reads in loads.items():
-            names = {f"{name}-{len(found)}": size for name, size in sizes.items()}  # new to the caches
+            names = {
+                f"{name}-{len(found)}": size for name, size in sizes.items()
+            }  # new to the caches
             made.files(names)
             made.members(50 * MB, BLOCK)
             for name in names:
@@ -87,7 +98,11 @@ def home_bytes() -> list[tuple[str, int, int, int]]:
                         asked = [n for n in who if at < len(reads[n])]
                         for n in asked:
                             name = f"{reads[n][at]}-{len(found)}"
-                            ask = ("fill", name) if way == "peers" else ("get", f"http://127.0.0.1:8080/{name}")
+                            ask = (
+                                ("fill", name)
+                                if way == "peers"
+                                else ("get", f"http://127.0.0.1:8080/{name}")
+                            )
                             made.nodes[n].send(*ask)
                         for n in asked:
                             made.nodes[n].answer()
@@ -98,13 +113,15 @@ def home_bytes() -> list[tuple[str, int, int, int]]:
 
 
 def affordable(size: int, nodes: int) -> int:
-    """As much of this size as the memory allows that is free: the disks of home and all nodes are in it."""
+    """As much of this size as the memory allows that is free: the disks of home and all nodes are
+    in it."""
     free = int(re.findall(r"MemAvailable:\s+(\d+) kB", Path("/proc/meminfo").read_text())[0]) * 1024
     return min(size, max(0, free - 3000 * MB) // int(1.3 * nodes + 1) // MB * MB)
 
 
 def everyone(nodes: int, size: int, home_rate: float) -> list[tuple[str, float, int]]:
-    """All nodes want one file, as a plain copy, by nginx, by us: seconds until the last has it, bytes that crossed."""
+    """All nodes want one file, as a plain copy, by nginx, by us: seconds until the last has it,
+    bytes that crossed."""
     found = []
     with bed(nodes, home_rate=home_rate, node_rate=0) as made:
         made.files({"data": size})
@@ -132,26 +149,36 @@ def beside_others(table: Table) -> list[str]:
     if not (shutil.which("nginx") and shutil.which("curl")):
         print("**nginx and curl are not installed: nothing is shown beside them.**\n")
         return []
-    rows, wrong = list[tuple[object, ...]](), list[str]()
+    rows = list[tuple[object, ...]]()
+    wrong = list[str]()
     for load, expected, ours, theirs in home_bytes():
         rows.append((load, f"{expected:,}", f"{ours:,}", f"{theirs:,}"))
         wrong += [f"nginx, {load}: bytes from home"] if not ours == theirs == expected else []
-    print("What home sends for read-only loads of four nodes, beside nginx as a cooperative cache.\n")
+    print(
+        "What home sends for read-only loads of four nodes, beside nginx as a cooperative cache.\n"
+    )
     table("load | by arithmetic | ours | nginx", rows)
     rows = []
     for rate, size, least in ((0.0, 512 * MB, 0.7), (12.0, 48 * MB, 0.95)):
         our_rate, their_rate = from_a_peer(rate, size, 5 if not rate else 2)
         link = f"{rate:g} MB/s" if rate else "unshaped"
-        rows.append((link, f"{our_rate:.0f} MB/s", f"{their_rate:.0f} MB/s", f"{our_rate / their_rate:.2f}"))
+        rows.append(
+            (link, f"{our_rate:.0f} MB/s", f"{their_rate:.0f} MB/s", f"{our_rate / their_rate:.2f}")
+        )
         wrong += [f"nginx, {link}"] if our_rate < least * their_rate else []
-    print("From one warm peer to another node's disk (tmpfs), the best of some, beside nginx and curl.\n")
+    print(
+        "From one warm peer to another node's disk (tmpfs), the best of some, beside nginx and "
+        "curl.\n"
+    )
     table("link | ours | nginx | share", rows)
-    rows, size = [], affordable(1000 * MB, 8)
+    rows = []
+    size = affordable(1000 * MB, 8)
     for way, took, crossed in everyone(8, size, 100):
         rows.append((way, f"{took:.1f} s", f"{crossed:,}"))
         wrong += [f"{way}: crossed more than once"] if way != "copy" and crossed != size else []
     print(
-        f"Eight nodes want one file of {size // MB} MB from a home of 100 MB/s; they share the cores of one machine.\n"
+        f"Eight nodes want one file of {size // MB} MB from a home of 100 MB/s; they share the "
+        "cores of one machine.\n"
     )
     table("way | until the last has it | bytes from home", rows)
     return wrong

@@ -2,10 +2,11 @@
 
     python bench/failing.py [--times 8] [--seeds 2] [--workers 2] [--json FILE]
 
-Workflows of 100 tasks and 500 hours of work come at times spread over the log and are run by each strategy on the same
-failures of nodes (exponential, out for four hours; other users' jobs that are hit run again, except where it says
-otherwise). `foresight` is there three times: it expects failures as often as it has seen some so far; it is told how
-often they come; or it expects none. Differences are paired: the same workflow, time and draw.
+Workflows of 100 tasks and 500 hours of work come at times spread over the log and are run by each
+strategy on the same failures of nodes (exponential, out for four hours; other users' jobs that are
+hit run again, except where it says otherwise). `foresight` is there three times: it expects
+failures as often as it has seen some so far; it is told how often they come; or it expects none.
+Differences are paired: the same workflow, time and draw.
 """
 
 from __future__ import annotations
@@ -45,11 +46,14 @@ RATES = {
 }
 """How often some of the 100 nodes fails, and what that is for each of them.
 
-Beyond two a day KTH cannot do its work any more if all jobs that are hit run again: the queue only grows.
+Beyond two a day KTH cannot do its work any more if all jobs that are hit run again: the queue only
+grows.
 """
 RECIPES = ("montage", "genome")
 OTHERS = ("glume", "one-job", "individual", "level-by-level")
-SEEN, TOLD, UNAWARE = "foresight, as seen", "foresight, told", "foresight, expecting none"
+SEEN = "foresight, as seen"
+TOLD = "foresight, told"
+UNAWARE = "foresight, expecting none"
 Case = tuple[str, str, int, int]
 Row = dict[str, Any]
 
@@ -63,8 +67,15 @@ def log() -> Log:
 def strategies(failures: Failures) -> list[Strategy]:
     """All that are compared."""
     usual = cast(Foresight, find_strategy("foresight"))
-    ways = {SEEN: usual.sampling, TOLD: Sampling(failures=failures), UNAWARE: Sampling(failures=None)}
-    return [*(replace(usual, name=name, sampling=way) for name, way in ways.items()), *map(find_strategy, OTHERS)]
+    ways = {
+        SEEN: usual.sampling,
+        TOLD: Sampling(failures=failures),
+        UNAWARE: Sampling(failures=None),
+    }
+    return [
+        *(replace(usual, name=name, sampling=way) for name, way in ways.items()),
+        *map(find_strategy, OTHERS),
+    ]
 
 
 def run(case: Case) -> list[Row]:
@@ -72,8 +83,13 @@ def run(case: Case) -> list[Row]:
     rate, recipe, at_s, seed = case
     failures = read_failures(RATES[rate])
     workflow = generate_workflow(recipe, tasks=100, work_s=500 * 3600, seed=seed)
-    found = compare(workflow, log(), times=[at_s], strategies=strategies(failures), failures=failures, seed=seed)
-    return [{"rate": rate, "recipe": recipe, "seed": seed, "node_failures": 0, **row} for row in found.rows]
+    found = compare(
+        workflow, log(), times=[at_s], strategies=strategies(failures), failures=failures, seed=seed
+    )
+    return [
+        {"rate": rate, "recipe": recipe, "seed": seed, "node_failures": 0, **row}
+        for row in found.rows
+    ]
 
 
 def cases(times: int, seeds: int) -> Iterator[Case]:
@@ -94,31 +110,44 @@ def table(rows: Sequence[Row]) -> Iterator[str]:
         for rate in RATES:
             mine = [row for row in rows if (row["strategy"], row["rate"]) == (name, rate)]
             hours, used, lost = (
-                fmean(row[key] for row in mine) for key in ("makespan_s", "used_node_s", "node_failures")
+                fmean(row[key] for row in mine)
+                for key in ("makespan_s", "allocated_node_s", "node_failures")
             )
             cells.append(f"{hours / 3600:.1f} h, {used / 3600:,.0f}, {lost:.2f}")
         yield f"| {name} | {' | '.join(cells)} |"
 
 
 def paired(rows: Sequence[Row], knowing: str) -> Iterator[str]:
-    """How much sooner runs end that know, and how many node-hours they save; each with twice its standard error."""
+    """How much sooner runs end that know, and how many node-hours they save; each with twice its
+    standard error."""
     for rate in list(RATES)[1:]:
         here = [row for row in rows if row["rate"] == rate]
         both = [[row for row in here if row["strategy"] == name] for name in (UNAWARE, knowing)]
         gains = {
-            key: [(a[key] - b[key]) / 3600 for a, b in zip(*both, strict=True)] for key in ("makespan_s", "used_node_s")
+            key: [(a[key] - b[key]) / 3600 for a, b in zip(*both, strict=True)]
+            for key in ("makespan_s", "allocated_node_s")
         }
-        sooner, saved = (f"{fmean(gain):.1f} ± {2 * stdev(gain) / sqrt(len(gain)):.1f}" for gain in gains.values())
+        sooner, saved = (
+            f"{fmean(gain):.1f} ± {2 * stdev(gain) / sqrt(len(gain)):.1f}"
+            for gain in gains.values()
+        )
         ends = gains["makespan_s"]
-        counts = f"{sum(one > 0 for one in ends)} runs end sooner, {sum(one < 0 for one in ends)} later"
-        yield f"- {rate}: {knowing} ends {sooner} h sooner than expecting none, and saves {saved} node-hours; {counts}."
+        counts = (
+            f"{sum(one > 0 for one in ends)} runs end sooner, {sum(one < 0 for one in ends)} later"
+        )
+        yield (
+            f"- {rate}: {knowing} ends {sooner} h sooner than expecting none, and saves "
+            f"{saved} node-hours; {counts}."
+        )
 
 
 def main() -> int:
     """Run all, and print the table."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--times", type=int, default=8, help="submission times (default: 8)")
-    parser.add_argument("--seeds", type=int, default=2, help="draws of failures and workflows (default: 2)")
+    parser.add_argument(
+        "--seeds", type=int, default=2, help="draws of failures and workflows (default: 2)"
+    )
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write every run there")
     given = parser.parse_args()
@@ -130,7 +159,11 @@ def main() -> int:
             if done % 20 == 0:
                 print(f"{done} of {len(asked)}", file=sys.stderr, flush=True)
     count = len(asked) // len(RATES)
-    print(f"{count} runs in each cell: mean makespan, node-hours held, own jobs that lost a node.", "", sep="\n")
+    print(
+        f"{count} runs in each cell: mean makespan, node-hours held, own jobs that lost a node.",
+        "",
+        sep="\n",
+    )
     print(*table(rows), "", *paired(rows, SEEN), *paired(rows, TOLD), sep="\n")
     if given.json:
         given.json.write_text(json.dumps(rows))

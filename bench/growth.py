@@ -1,7 +1,8 @@
 """Part 4: how cost grows with jobs, with the queue, and with nodes, on generated logs.
 
-Each series changes one thing. Its exponent is the slope of log(time) over log(what changes), by least squares: 1 is
-proportional, 0 is no growth. A point that would take longer than its limit, by the exponent so far, is not run.
+Each series changes one thing. Its exponent is the slope of log(time) over log(what changes), by
+least squares: 1 is proportional, 0 is no growth. A point that would take longer than its limit, by
+the exponent so far, is not run.
 """
 
 from __future__ import annotations
@@ -27,7 +28,8 @@ NODES = (100, 1_000, 10_000, 100_000)
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """Logs that differ in one thing. `over` names the column that the time, or the time per job, is set against."""
+    """Logs that differ in one thing. `over` names the column that the time, or the time per job, is
+    set against."""
 
     name: str
     over: str
@@ -73,16 +75,35 @@ def at_once(jobs: float) -> Log:
 
 
 def small_jobs(nodes: float) -> Log:
-    """Jobs of up to 100 nodes on a machine of any size; more of them where it takes more to fill it."""
+    """Jobs of up to 100 nodes on a machine of any size; more of them where it takes more to fill
+    it."""
     return lublin(20_000 + int(nodes) // 5, nodes=int(nodes), widest=100)
 
 
 SERIES = (
-    Series("more jobs", "jobs", False, (10_000, 30_000, 100_000, 300_000, 1_000_000), 3, lambda n: lublin(int(n))),
-    Series("higher load", "mean queue", True, (0.6, 0.7, 0.8, 0.9, 1.0, 1.1, 1.2), 5, lambda x: lublin(20_000, load=x)),
+    Series(
+        "more jobs",
+        "jobs",
+        False,
+        (10_000, 30_000, 100_000, 300_000, 1_000_000),
+        3,
+        lambda n: lublin(int(n)),
+    ),
+    Series(
+        "higher load",
+        "mean queue",
+        True,
+        (0.6, 0.7, 0.8, 0.9, 1.0, 1.1, 1.2),
+        5,
+        lambda x: lublin(20_000, load=x),
+    ),
     Series("all at once", "jobs", False, (500, 1_000, 2_000, 4_000, 8_000), 3, at_once),
-    Series("more nodes, wide jobs", "nodes", False, NODES, 4, lambda n: lublin(50_000, nodes=int(n))),
-    Series("more nodes, small jobs", "running", True, (*NODES[:3], 30_000, NODES[3]), 3, small_jobs),
+    Series(
+        "more nodes, wide jobs", "nodes", False, NODES, 4, lambda n: lublin(50_000, nodes=int(n))
+    ),
+    Series(
+        "more nodes, small jobs", "running", True, (*NODES[:3], 30_000, NODES[3]), 3, small_jobs
+    ),
     Series("both", "", False, (1_000_000,), 0, lambda n: lublin(int(n), nodes=100_000)),
 )
 
@@ -95,7 +116,12 @@ def run(progress: Progress, *, quick: bool) -> tuple[list[Point], list[Exponent]
     points: list[Point] = []
     for series in SERIES:
         points += _grown(series, progress, limit_s=4.0 if quick else 45.0, quick=quick)
-    return points, [found for series in SERIES for policy in POLICIES if (found := _fitted(series, policy, points))]
+    return points, [
+        found
+        for series in SERIES
+        for policy in POLICIES
+        if (found := _fitted(series, policy, points))
+    ]
 
 
 def _grown(series: Series, progress: Progress, *, limit_s: float, quick: bool) -> Iterator[Point]:
@@ -104,9 +130,13 @@ def _grown(series: Series, progress: Progress, *, limit_s: float, quick: bool) -
     for size in sizes:
         log = series.make(size)
         for policy in POLICIES:
-            progress.say(f"{series.name}, {len(log):,} jobs on {log.machine_nodes:,} nodes, {policy}")
+            progress.say(
+                f"{series.name}, {len(log):,} jobs on {log.machine_nodes:,} nodes, {policy}"
+            )
             if _foreseen_s(before[policy], size) > limit_s:
-                yield Point(series.name, policy, size, len(log), log.machine_nodes, log.load or None, None)
+                yield Point(
+                    series.name, policy, size, len(log), log.machine_nodes, log.load or None, None
+                )
                 continue
             point = _measured(series, policy, size, log, budget_s=0.2 if quick else 1.0)
             before[policy].append((size, point.wall_s or 0.0))
@@ -155,7 +185,11 @@ def _found_on_arrival(log: Log, steps: tuple[np.ndarray, np.ndarray]) -> np.ndar
 
 def _fitted(series: Series, policy: str, points: Sequence[Point]) -> Exponent | None:
     mine = [p for p in points if p.series == series.name and p.policy == policy]
-    pairs = [(_over(series, p), p.wall_s / p.jobs if series.per_job else p.wall_s) for p in mine if p.wall_s]
+    pairs = [
+        (_over(series, p), p.wall_s / p.jobs if series.per_job else p.wall_s)
+        for p in mine
+        if p.wall_s
+    ]
     pairs = [(x, y) for x, y in pairs if x > 0]
     if len({x for x, _ in pairs}) < 3:
         return None
@@ -165,7 +199,12 @@ def _fitted(series: Series, policy: str, points: Sequence[Point]) -> Exponent | 
 
 
 def _over(series: Series, point: Point) -> float:
-    choices = {"jobs": point.jobs, "nodes": point.nodes, "mean queue": point.queue_mean, "running": point.running_mean}
+    choices = {
+        "jobs": point.jobs,
+        "nodes": point.nodes,
+        "mean queue": point.queue_mean,
+        "running": point.running_mean,
+    }
     return float(choices.get(series.over, 0.0))
 
 
@@ -174,7 +213,8 @@ def tables(points: Sequence[Point], exponents: Sequence[Exponent]) -> list[Table
     queues = tuple(f"queue {policy[:4]}" for policy in POLICIES)
     columns = ("series", "jobs", "nodes", "load", "running", *queues, *POLICIES)
     notes = [
-        "Running and queue: jobs, as a mean over the instants of arrival. Wide jobs may be as wide as the machine,"
+        "Running and queue: jobs, as a mean over the instants of arrival. Wide jobs may be as "
+        "wide as the machine,"
         " small ones have up to 100 nodes.",
         "'over limit': not run, because it would have taken too long by the growth up to there.",
     ]
@@ -200,6 +240,8 @@ def _exponent_rows(exponents: Sequence[Exponent]) -> Iterator[tuple[str, ...]]:
     for series in SERIES:
         mine = {one.policy: one for one in exponents if one.series == series.name}
         if mine:
-            shown = (f"{mine[policy].exponent:.2f}" if policy in mine else "-" for policy in POLICIES)
+            shown = (
+                f"{mine[policy].exponent:.2f}" if policy in mine else "-" for policy in POLICIES
+            )
             time = "time per job" if series.per_job else "time"
             yield (series.name, *shown, f"{time} ~ ({series.over}) ^ exponent")

@@ -1,11 +1,13 @@
-"""How light a run is: short tasks per second beside what one would use instead, and what a manager costs.
+"""How light a run is: short tasks per second beside what one would use instead, and what a manager
+costs.
 
     python bench/light.py [--quick] [--json FILE]
 
-Fairness. All run the same command, `true`, as often, on as many cores; rounds are interleaved, so that a busy minute
-hits everybody. Of Windrow two times are given: the whole command (start of Python, cutting, a job in the local queue,
-journal, exit) and the job alone. HyperQueue's time begins when its server and worker are up, so beside it belongs the
-job alone. `xargs` keeps no record of anything; it is the floor.
+Fairness. All run the same command, `true`, as often, on as many cores; rounds are interleaved, so
+that a busy minute hits everybody. Of Windrow two times are given: the whole command (start of
+Python, cutting, a job in the local queue, journal, exit) and the job alone. HyperQueue's time
+begins when its server and worker are up, so beside it belongs the job alone. `xargs` keeps no
+record of anything; it is the floor.
 """
 
 from __future__ import annotations
@@ -37,7 +39,11 @@ from bench.tables import console, ratio, seconds, table
 
 CORES = 2
 HYPERQUEUE = "hyperqueue==0.27.0"
-EXPECTED_S = {"short tasks": (230.0, 25.0), "a manager that waits": (60.0, 25.0), "resume": (25.0, 6.0)}
+EXPECTED_S = {
+    "short tasks": (230.0, 25.0),
+    "a manager that waits": (60.0, 25.0),
+    "resume": (25.0, 6.0),
+}
 
 _WORKFLOW = """
 name: {name}
@@ -74,7 +80,8 @@ class Idle:
 
 @dataclass(frozen=True, slots=True)
 class Resumed:
-    """How long `windrow resume` took on a journal of so many events, of which all but a few tasks were done."""
+    """How long `windrow resume` took on a journal of so many events, of which all but a few tasks
+    were done."""
 
     events: int
     wall_s: float
@@ -94,7 +101,11 @@ def run(progress: Progress, *, quick: bool) -> tuple[list[Rate], Idle, Resumed]:
 
 def short_tasks(progress: Progress, *, tasks: int, rounds: int) -> list[Rate]:
     """Each tool in turn, round after round; medians."""
-    tools: dict[str, Callable[[int], dict[str, float]]] = {"xargs": _xargs, "Windrow": _windrow, "HyperQueue": _hyper}
+    tools: dict[str, Callable[[int], dict[str, float]]] = {
+        "xargs": _xargs,
+        "Windrow": _windrow,
+        "HyperQueue": _hyper,
+    }
     times: dict[str, list[float]] = {}
     problems: dict[str, str] = {}
     for i in range(rounds):
@@ -103,10 +114,13 @@ def short_tasks(progress: Progress, *, tasks: int, rounds: int) -> list[Rate]:
             try:
                 found = {} if name in problems else once(tasks)
             except PeerMissingError as error:
-                problems[name], found = str(error), {}
+                problems[name] = str(error)
+                found = {}
             for what, wall_s in found.items():
                 times.setdefault(what, []).append(wall_s)
-    rates = [Rate(what, tasks, statistics.median(walls), len(walls)) for what, walls in times.items()]
+    rates = [
+        Rate(what, tasks, statistics.median(walls), len(walls)) for what, walls in times.items()
+    ]
     return rates + [Rate(name, problem=why) for name, why in problems.items()]
 
 
@@ -128,7 +142,10 @@ def _windrow(tasks: int) -> dict[str, float]:
         wall_s = time.perf_counter() - begin
         (job,) = json.loads(answer)["jobs"]
         place.close()
-    return {"Windrow, the whole command": wall_s, "Windrow, the job alone": job["ended_s"] - job["started_s"]}
+    return {
+        "Windrow, the whole command": wall_s,
+        "Windrow, the job alone": job["ended_s"] - job["started_s"],
+    }
 
 
 def _hyper(tasks: int) -> dict[str, float]:
@@ -145,14 +162,21 @@ def _hyper(tasks: int) -> dict[str, float]:
 
 
 def hyperqueue_python(cache: Path = HERE / ".peers") -> str:
-    """The interpreter of an environment that has HyperQueue; made on first use. PeerMissingError where that fails."""
-    folder = cache / f"{HYPERQUEUE.replace('==', '-')}-py{sys.version_info.major}.{sys.version_info.minor}"
-    python, ready = folder / "bin" / "python", folder / "ready"
+    """The interpreter of an environment that has HyperQueue; made on first use. PeerMissingError
+    where that fails."""
+    folder = (
+        cache
+        / f"{HYPERQUEUE.replace('==', '-')}-py{sys.version_info.major}.{sys.version_info.minor}"
+    )
+    python = folder / "bin" / "python"
+    ready = folder / "ready"
     if not ready.exists():
         install = ("-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--retries=1")
         try:
             venv.create(folder, clear=True, with_pip=True)
-            subprocess.run([python, *install, HYPERQUEUE], check=True, capture_output=True, timeout=180)
+            subprocess.run(
+                [python, *install, HYPERQUEUE], check=True, capture_output=True, timeout=180
+            )
         except (OSError, subprocess.SubprocessError) as error:
             raise PeerMissingError(f"it could not be installed: {error}") from None
         ready.touch()
@@ -165,7 +189,10 @@ class Place:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         (folder / "windrow.toml").write_text(_SETTINGS, encoding="utf-8")
-        own = {name: str(folder / name.lower()) for name in ("XDG_STATE_HOME", "XDG_DATA_HOME", "XDG_CONFIG_HOME")}
+        own = {
+            name: str(folder / name.lower())
+            for name in ("XDG_STATE_HOME", "XDG_DATA_HOME", "XDG_CONFIG_HOME")
+        }
         self.env = {**os.environ, **own, "WINDROW_HISTORY": str(folder / "history.sqlite")}
 
     def write(self, name: str, tasks: int, *, command: str, runtime: str) -> None:
@@ -180,7 +207,12 @@ class Place:
     def windrow(self, *arguments: str) -> str:
         """Run a command to its end; what it printed."""
         done = subprocess.run(
-            self.command(*arguments), cwd=self.folder, env=self.env, check=True, capture_output=True, text=True
+            self.command(*arguments),
+            cwd=self.folder,
+            env=self.env,
+            check=True,
+            capture_output=True,
+            text=True,
         )
         return done.stdout
 
@@ -194,14 +226,23 @@ def waiting_manager(*, waiting: int, watched_s: float) -> Idle:
     with tempfile.TemporaryDirectory() as folder:
         place = Place(Path(folder))
         place.write("sleepy", waiting + 1, command='[sleep, "600"]', runtime="20m")
-        arguments = ("run", "sleepy.yaml", "--strategy", "individual", "--cap", str(waiting + 1), "--json")
+        arguments = (
+            "run",
+            "sleepy.yaml",
+            "--strategy",
+            "individual",
+            "--cap",
+            str(waiting + 1),
+            "--json",
+        )
         with subprocess.Popen(
             place.command(*arguments), cwd=place.folder, env=place.env, stdout=subprocess.DEVNULL
         ) as manager:
             try:
                 _until_submitted(place, waiting + 1)
                 time.sleep(5.0)
-                before_s, begin = _cpu_s(manager.pid), time.perf_counter()
+                before_s = _cpu_s(manager.pid)
+                begin = time.perf_counter()
                 time.sleep(watched_s)
                 share = (_cpu_s(manager.pid) - before_s) / (time.perf_counter() - begin)
                 resident = _resident_bytes(manager.pid)
@@ -236,41 +277,59 @@ def _resident_bytes(pid: int) -> int:
 
 
 def resumed(*, events: int) -> Resumed:
-    """Resume a run whose journal holds so many events of tasks, the last of which was lost with its job."""
+    """Resume a run whose journal holds so many events of tasks, the last of which was lost with its
+    job."""
     with tempfile.TemporaryDirectory() as folder:
         place = Place(Path(folder))
         place.write("long", events // 2, command='["true"]', runtime="1s")
         subprocess.run(
-            [sys.executable, "-P", __file__, "--make-journal"], cwd=folder, env=place.env, check=True, timeout=300
+            [sys.executable, "-P", __file__, "--make-journal"],
+            cwd=folder,
+            env=place.env,
+            check=True,
+            timeout=300,
         )
         used = os.times()
         begin = time.perf_counter()
         place.windrow("resume", "--json")
-        wall_s, after = time.perf_counter() - begin, os.times()
-        cpu_s = after.children_user + after.children_system - used.children_user - used.children_system
+        wall_s = time.perf_counter() - begin
+        after = os.times()
+        cpu_s = (
+            after.children_user + after.children_system - used.children_user - used.children_system
+        )
         place.close()
     return Resumed(events, wall_s, cpu_s, met=wall_s < 10.0)
 
 
 def make_journal() -> None:
-    """A run of `long.yaml` in this folder, as a manager would have journaled it up to the loss of its only job."""
+    """A run of `long.yaml` in this folder, as a manager would have journaled it up to the loss of
+    its only job."""
     # loaded here only: all other parts are timed from outside
-    from windrow.app.execute import RunRequest, prepare, start_run
-    from windrow.manager import events as e
-    from windrow.manager.journal import Record, RunJournal
+    from windrow.app.execute import prepare, start_run
+    from windrow.app.facts import RunRequest
+    from windrow.model.cause import Cause
+    from windrow.story import events as e
+    from windrow.story.journal import Record, RunJournal
     from windrow.strategies import Decision, JobPlan
 
     prepared = prepare(RunRequest(Path("long.yaml"), strategy="one-job"))
-    tasks, at = len(prepared.runnable.workflow), int(time.time()) - 3600
+    tasks = len(prepared.runnable.workflow)
+    at = int(time.time()) - 3600
     plan = JobPlan(tuple(range(tasks)), 1, tasks // CORES, tasks)
-    records = [Record(e.RunBegan(at)), Record(e.JobsPlanned(at, Decision((plan,)))), Record(e.JobSubmitted(at, 0, "1"))]
+    records = [
+        Record(e.RunBegan(at)),
+        Record(e.JobsPlanned(at, Decision((plan,)))),
+        Record(e.JobSubmitted(at, 0, "1")),
+    ]
     records.append(Record(e.JobStarted(at, 0), {"hosts": ["here"]}))
     for task in range(tasks - 1):
         begun = at + task / 500
-        records.append(Record(e.TaskStarted(int(begun), 0, task), {"attempt": 1, "nodes": [0]}, begun))
+        records.append(
+            Record(e.TaskStarted(int(begun), 0, task), {"attempt": 1, "nodes": [0]}, begun)
+        )
         usage = {"attempt": 1, "begun": begun, "cpu_s": 0.001, "peak_bytes": 0}
         records.append(Record(e.TaskFinished(int(begun), task), usage, begun + 0.002))
-    records.append(Record(e.JobKilled(at + tasks, 0, is_expiry=False, why="a node failed")))
+    records.append(Record(e.JobKilled(at + tasks, 0, Cause.NODE_FAILED, "a node failed")))
     journal = RunJournal.open(start_run(prepared).journal, writable=True)
     journal.append(records)
     journal.close()
@@ -307,12 +366,21 @@ def _row(rate: Rate, floor_s: float | None) -> tuple[str, ...]:
         return (rate.tool, "-", "-", "-", "-", f"left out: {rate.problem}")
     beside = "-" if floor_s is None else ratio(rate.wall_s / floor_s)
     note = f"median of {rate.rounds}" if rate.rounds > 1 else ""
-    return (rate.tool, f"{rate.tasks:,}", seconds(rate.wall_s), f"{rate.tasks / rate.wall_s:,.0f}", beside, note)
+    return (
+        rate.tool,
+        f"{rate.tasks:,}",
+        seconds(rate.wall_s),
+        f"{rate.tasks / rate.wall_s:,.0f}",
+        beside,
+        note,
+    )
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measure and print."""
-    parser = argparse.ArgumentParser(prog="light.py", description="Times short tasks, and what a manager costs.")
+    parser = argparse.ArgumentParser(
+        prog="light.py", description="Times short tasks, and what a manager costs."
+    )
     parser.add_argument("--quick", action="store_true", help="fewer tasks, one round")
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write every number there")
     parser.add_argument("--make-journal", action="store_true", help=argparse.SUPPRESS)
@@ -327,9 +395,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for grid in tables(rates, idle, back):
         screen.print("", grid)
     if hasattr(os, "getloadavg"):
-        screen.print(f"\nLoad of the machine at the end: {os.getloadavg()[0]:.1f}, on {os.cpu_count()} cores.")
+        screen.print(
+            f"\nLoad of the machine at the end: {os.getloadavg()[0]:.1f}, on {os.cpu_count()} "
+            "cores."
+        )
     if options.json:
-        found: dict[str, Any] = {"rates": [asdict(r) for r in rates], "idle": asdict(idle), "resume": asdict(back)}
+        found: dict[str, Any] = {
+            "rates": [asdict(r) for r in rates],
+            "idle": asdict(idle),
+            "resume": asdict(back),
+        }
         options.json.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
     return 0
 

@@ -1,7 +1,8 @@
 """Part 2: a cluster under way: what it costs to copy it, and to ask it when 100 jobs would start.
 
-Each policy is looked at in two states of its own: the median queue that an arriving job finds, and the longest queue.
-One state can be lucky, so under conservative, the policy with a target, many instants over the whole log follow.
+Each policy is looked at in two states of its own: the median queue that an arriving job finds, and
+the longest queue. One state can be lucky, so under conservative, the policy with a target, many
+instants over the whole log follow.
 """
 
 from __future__ import annotations
@@ -62,9 +63,14 @@ def run(logs: BenchLogs, progress: Progress, *, quick: bool) -> tuple[list[State
     states = []
     for policy in POLICIES:
         replay = simulate(log, policy=policy)
-        for name, at_s in (("median queue", _median_queue_s(replay)), ("longest queue", _longest_queue_s(replay))):
+        for name, at_s in (
+            ("median queue", _median_queue_s(replay)),
+            ("longest queue", _longest_queue_s(replay)),
+        ):
             progress.say(f"{policy}, {name}")
-            states.append(_measured(log, policy, name, at_s, budget_s=0.1 if quick else 0.5, real=logs.real))
+            states.append(
+                _measured(log, policy, name, at_s, budget_s=0.1 if quick else 0.5, real=logs.real)
+            )
     progress.say("conservative, instants over the whole log")
     return states, _spread(log, instants=100 if quick else 400)
 
@@ -81,7 +87,8 @@ def _longest_queue_s(replay: Simulation) -> int:
 
 
 def _median_queue_s(replay: Simulation) -> int:
-    """An instant, midway in the log among its like, at which the queue is as long as a median arrival finds it."""
+    """An instant, midway in the log among its like, at which the queue is as long as a median
+    arrival finds it."""
     at_s, waiting = replay.queue_length()
     met = waiting[np.searchsorted(at_s, replay.log.submit_s, side="right") - 1]
     alike = at_s[waiting == np.percentile(met, 50, method="lower")]
@@ -94,7 +101,9 @@ def _measured(log: Log, policy: str, name: str, at_s: int, *, budget_s: float, r
     nodes, requested_s = pairs(log)
     cluster.estimate(nodes, requested_s)  # the warm-up call
     clone_s = measure_short(cluster.clone, budget_s=budget_s).median_s
-    estimate_s = measure(lambda: cluster.estimate(nodes, requested_s), budget_s=budget_s, least=5).median_s
+    estimate_s = measure(
+        lambda: cluster.estimate(nodes, requested_s), budget_s=budget_s, least=5
+    ).median_s
     targeted = real and policy == "conservative"
     return State(
         policy=policy,
@@ -122,7 +131,16 @@ def _spread(log: Log, instants: int) -> Spread:
 
 def tables(states: Sequence[State], spread: Spread, logs: BenchLogs) -> list[Table]:
     """One row per state, and the spread below."""
-    columns = ("policy", "state", "waiting", "running", "clone()", "target met", f"estimate of {PAIRS}", "target met")
+    columns = (
+        "policy",
+        "state",
+        "waiting",
+        "running",
+        "clone()",
+        "target met",
+        f"estimate of {PAIRS}",
+        "target met",
+    )
     rows = [
         (
             *(one.policy, one.state, f"{one.waiting:,}", f"{one.running:,}", seconds(one.clone_s)),
@@ -132,9 +150,12 @@ def tables(states: Sequence[State], spread: Spread, logs: BenchLogs) -> list[Tab
     ]
     notes = [
         f"Log: {logs.title(KTH)}."
-        f" Targets: clone {seconds(CLONE_TARGET_S)}, estimate {seconds(ESTIMATE_TARGET_S)} under conservative.",
-        f"Under {spread.policy}, at {spread.instants} instants over the whole log (best of 3 calls at each): estimate"
-        f" median {seconds(spread.median_s)}, 95 % within {seconds(spread.p95_s)}, worst {seconds(spread.worst_s)},"
+        f" Targets: clone {seconds(CLONE_TARGET_S)}, estimate {seconds(ESTIMATE_TARGET_S)} under "
+        "conservative.",
+        f"Under {spread.policy}, at {spread.instants} instants over the whole log (best of 3 "
+        "calls at each): estimate"
+        f" median {seconds(spread.median_s)}, 95 % within {seconds(spread.p95_s)}, worst "
+        f"{seconds(spread.worst_s)},"
         f" {spread.over_target} over target.",
     ]
     return [table("2. A cluster under way", columns, rows, notes)]

@@ -9,7 +9,8 @@ from functools import cached_property
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """Bytes of its batch file, how often it reads what the stage before wrote, its mean time, bytes that it writes."""
+    """Bytes of its batch file, how often it reads what the stage before wrote, its mean time, bytes
+    that it writes."""
 
     batch: int
     reads: int
@@ -19,7 +20,8 @@ class Stage:
 
 @dataclass(frozen=True)
 class Work:
-    """Pipelines of these stages; what the last one writes is the result. Times are normal, half of the mean apart.
+    """Pipelines of these stages; what the last one writes is the result. Times are normal, half of
+    the mean apart.
 
     Were they all alike, nodes would wait for the link together, and compute together.
     """
@@ -31,7 +33,10 @@ class Work:
     def run_s(self) -> list[list[float]]:
         """How long each stage of each pipeline takes."""
         draw = random.Random(1)
-        return [[max(0.0, draw.gauss(one.run_s, one.run_s / 2)) for one in self.stages] for _ in range(self.width)]
+        return [
+            [max(0.0, draw.gauss(one.run_s, one.run_s / 2)) for one in self.stages]
+            for _ in range(self.width)
+        ]
 
     @property
     def batch(self) -> int:
@@ -67,19 +72,23 @@ def arithmetic(work: Work, way: Way, nodes: int, *, is_warm: bool = False) -> in
     pairs = list(zip(work.stages, work.stages[1:], strict=False))
     written = sum(one.written for one, _ in pairs) * way.writes_home
     read = sum(one.written * after.reads for one, after in pairs) * (not way.reads_disk)
-    copies = work.width if not way.is_cached else 0 if is_warm else nodes if way is STANDALONE else 1
+    copies = (
+        work.width if not way.is_cached else 0 if is_warm else nodes if way is STANDALONE else 1
+    )
     return copies * work.batch + work.width * (written + read + work.result)
 
 
 def scoped(share: float, width: int, size: int, run_s: float) -> Work:
     """Figure 3.3: pipelines of four stages and so many bytes, of which a share is batch data."""
-    batch, piece = int(share * size) // 4, int((1 - share) * size) // 6
+    batch = int(share * size) // 4
+    piece = int((1 - share) * size) // 6
     stages = [Stage(batch, 1 if depth and piece else 0, run_s, piece) for depth in range(3)]
     return Work(width, (*stages, Stage(batch, 1 if piece else 0, run_s, 10)))
 
 
 def blast(width: int, scale: float) -> Work:
-    """Table 2.4: one stage that reads much batch data (the traffic for all ways is that of what is unique)."""
+    """Table 2.4: one stage that reads much batch data (the traffic for all ways is that of what is
+    unique)."""
     return Work(width, (Stage(int(323.46e6 * scale), 0, 264.2 * scale, int(0.12e6 * scale)),))
 
 
@@ -90,5 +99,6 @@ def hartree_fock(width: int, scale: float) -> Work:
 
 
 def cms(width: int, scale: float, run_s: float) -> Work:
-    """Table 2.4: 49 MB of batch data; the run time is not to its scale, which would be 300 times that of the data."""
+    """Table 2.4: 49 MB of batch data; the run time is not to its scale, which would be 300 times
+    that of the data."""
     return Work(width, (Stage(int(49.04e6 * scale), 0, run_s, int(0.63e6 * scale)),))

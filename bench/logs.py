@@ -1,4 +1,5 @@
-"""The logs that are timed: the real ones where they are at hand, else stand-ins of the same size and load."""
+"""The logs that are timed: the real ones where they are at hand, else stand-ins of the same size
+and load."""
 
 from __future__ import annotations
 
@@ -10,10 +11,20 @@ from windrow.formats import read_log
 from windrow.model import Log
 from windrow.recipes import generate_log
 
-KTH, SDSC, BLUE = "KTH-SP2", "SDSC-SP2", "SDSC-BLUE"
+KTH = "KTH-SP2"
+SDSC = "SDSC-SP2"
+BLUE = "SDSC-BLUE"
 
-_FILES = {KTH: "KTH-SP2-1996-2.1-cln", SDSC: "SDSC-SP2-1998-4.2-cln", BLUE: "SDSC-BLUE-2000-4.2-cln"}
-_SIZES = {KTH: (28_467, 100, 0.70), SDSC: (54_034, 128, 0.82), BLUE: (232_536, 1_152, 0.77)}  # jobs, nodes, load
+_FILES = {
+    KTH: "KTH-SP2-1996-2.1-cln",
+    SDSC: "SDSC-SP2-1998-4.2-cln",
+    BLUE: "SDSC-BLUE-2000-4.2-cln",
+}
+_SIZES = {
+    KTH: (28_467, 100, 0.70),
+    SDSC: (54_034, 128, 0.82),
+    BLUE: (232_536, 1_152, 0.77),
+}  # jobs, nodes, load
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,23 +41,29 @@ class BenchLogs:
 
 
 def load_logs() -> BenchLogs:
-    """The real logs from `$WINDROW_DATA`, or from `../shared/data` beside the checkout; failing both, stand-ins."""
+    """The real logs from `$WINDROW_DATA`, or from `../shared/data` beside the checkout; failing
+    both, stand-ins."""
     root = Path(__file__).resolve().parents[1]
     folder = Path(os.environ.get("WINDROW_DATA") or root.parent / "shared" / "data") / "swf"
     paths = {name: folder / f"{file}.swf.gz" for name, file in _FILES.items()}
     if all(path.is_file() for path in paths.values()):
-        return BenchLogs({name: read_log(path) for name, path in paths.items()}, True, "recorded logs, cleaned")
+        return BenchLogs(
+            {name: read_log(path) for name, path in paths.items()}, True, "recorded logs, cleaned"
+        )
     return BenchLogs(
         {name: _stand_in(*size) for name, size in _SIZES.items()},
         False,
-        f"no recorded logs in {folder} (set WINDROW_DATA): generated Lublin logs of the same size and load stand in,"
+        f"no recorded logs in {folder} (set WINDROW_DATA): generated Lublin logs of the same "
+        "size and load stand in,"
         " and neither targets nor agreed results apply",
     )
 
 
 def lublin(jobs: int, *, nodes: int = 128, load: float = 0.7, widest: int = 0) -> Log:
     """A generated log; `widest` 0 lets jobs be as wide as the machine."""
-    return generate_log("lublin", jobs=jobs, nodes=nodes, parameters={"load": str(load), "widest": str(widest)})
+    return generate_log(
+        "lublin", jobs=jobs, nodes=nodes, parameters={"load": str(load), "widest": str(widest)}
+    )
 
 
 def _stand_in(jobs: int, nodes: int, load: float) -> Log:

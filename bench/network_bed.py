@@ -1,9 +1,11 @@
-"""Several hosts on one machine: network namespaces on a bridge, links of a given speed, a disk for each node.
+"""Several hosts on one machine: network namespaces on a bridge, links of a given speed, a disk for
+each node.
 
-A home behind 1 MB/s and nodes with links of 12 MB/s, each with a tmpfs of its own, as in Bent's figures. What goes to
-home and what comes from there share its link, as all flows share the wide area of the simulator. Members of a
-cooperative cache (`windrow.agent.peers`) run there as processes of their own, spoken to in JSON lines; bytes are
-counted by the home's server. Needs `ip`, `tc` with tbf, and root, or a kernel that lets users have namespaces.
+A home behind 1 MB/s and nodes with links of 12 MB/s, each with a tmpfs of its own, as in Bent's
+figures. What goes to home and what comes from there share its link, as all flows share the wide
+area of the simulator. Members of a cooperative cache (`windrow.agent.data.peers`) run there as
+processes of their own, spoken to in JSON lines; bytes are counted by the home's server. Needs
+`ip`, `tc` with tbf, and root, or a kernel that lets users have namespaces.
 
     python bench/network_bed.py COMMAND...    runs a command where all this is allowed
 """
@@ -31,16 +33,20 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[1]
 if str(ROOT / "src") not in sys.path:  # for a Python in which nothing is installed
     sys.path.append(str(ROOT / "src"))
-from windrow.agent.homes import open_home  # noqa: E402
-from windrow.agent.peers import Peer, Peers  # noqa: E402
+from windrow.agent.data.homes import open_home  # noqa: E402
+from windrow.agent.data.members import Peer  # noqa: E402
+from windrow.agent.data.peers import Peers  # noqa: E402
 
-HOME, PORT = "10.77.0.250", 8000
-KB, MB = 1000, 1_000_000
+HOME = "10.77.0.250"
+PORT = 8000
+KB = 1000
+MB = 1_000_000
 _ON_WIRE = 1514 / 1448  # of each byte of a file, with the heads of its packets
 
 
 def allowed(command: Sequence[str]) -> list[str]:
-    """The command, run where namespaces can be made: by an ordinary user as root of a namespace of its own."""
+    """The command, run where namespaces can be made: by an ordinary user as root of a namespace of
+    its own."""
     if os.geteuid() == 0:
         return list(command)
     return ["unshare", "-rnm", "sh", "-c", f"mount -t tmpfs bed /run && exec {shlex.join(command)}"]
@@ -48,7 +54,9 @@ def allowed(command: Sequence[str]) -> list[str]:
 
 def why_not() -> str:
     """What this machine lacks for namespaces and shaped links; empty: nothing."""
-    if missing := [tool for tool in ("ip", "tc", "unshare", "nsenter") if shutil.which(tool) is None]:
+    if missing := [
+        tool for tool in ("ip", "tc", "unshare", "nsenter") if shutil.which(tool) is None
+    ]:
         return f"{missing[0]} is not installed"
     name = f"wr{os.getpid()}"
     limit = "rate 8mbit burst 64kb latency 1s"
@@ -66,10 +74,16 @@ class Host:
     """A process in a namespace, spoken to in JSON lines."""
 
     def __init__(self, space: str, role: str, address: str) -> None:
-        self.space, self.address = space, address
-        begin = f"mount -t tmpfs -o size=3g,mode=700 bed /mnt && exec {sys.executable} {__file__} {role}"
+        self.space = space
+        self.address = address
+        begin = (
+            f"mount -t tmpfs -o size=3g,mode=700 bed /mnt && exec {sys.executable} "
+            f"{__file__} {role}"
+        )
         command = [*_within(space), "unshare", "-m", "sh", "-c", begin]
-        self.process = subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        self.process = subprocess.Popen(
+            command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        )
 
     def send(self, *words: object) -> None:
         assert self.process.stdin is not None
@@ -95,7 +109,8 @@ class Bed:
     """A home and nodes. Speeds are of files, in MB/s; 0: as fast as it goes."""
 
     def __init__(self, nodes: int, home_rate: float = 1.0, node_rate: float = 12.0) -> None:
-        self.home_rate, self.node_rate = home_rate, node_rate
+        self.home_rate = home_rate
+        self.node_rate = node_rate
         self._name = f"wr{os.getpid()}"
         self._spaces: list[str] = []
         self.hosts: list[Host] = []
@@ -104,7 +119,8 @@ class Bed:
         except BaseException:  # Ctrl-C too: namespaces would outlive this process
             self.close()
             raise
-        self.home, self.nodes = self.hosts[0], self.hosts[1:]
+        self.home = self.hosts[0]
+        self.nodes = self.hosts[1:]
 
     def _set_up(self, nodes: int) -> None:
         bridge = f"{self._name}b"
@@ -117,7 +133,8 @@ class Bed:
             self._host(n, address)
 
     def _host(self, n: int, address: str) -> None:
-        space, bridge = f"{self._name}{n}", f"{self._name}b"
+        space = f"{self._name}{n}"
+        bridge = f"{self._name}b"
         self._spaces.append(space)
         self._run(f"ip netns add {space}")
         self._run(f"ip link add e{n} netns {space} type veth peer name p{n} netns {bridge}")
@@ -138,7 +155,10 @@ class Bed:
 
     def _shape(self, space: str, device: str, rate: float) -> None:
         if rate:
-            limit = f"rate {rate * 8000 * _ON_WIRE:.0f}kbit burst {max(16, int(rate * 8)):d}kb latency 60ms"
+            limit = (
+                f"rate {rate * 8000 * _ON_WIRE:.0f}kbit burst {max(16, int(rate * 8)):d}kb "
+                "latency 60ms"
+            )
             self._run(f"tc qdisc add dev {device} root tbf {limit}", space)
 
     @staticmethod
@@ -154,7 +174,10 @@ class Bed:
 
     def members(self, room: int, block: int, groups: int = 1) -> None:
         """Every node starts again as a member of the one group of caches, or of one of several."""
-        cards = [node.ask("begin", f"n{n}", room, block, node.address) for n, node in enumerate(self.nodes)]
+        cards = [
+            node.ask("begin", f"n{n}", room, block, node.address)
+            for n, node in enumerate(self.nodes)
+        ]
         size = len(cards) // groups
         for n, node in enumerate(self.nodes):
             node.ask("meet", cards[n // size * size :][:size])
@@ -172,7 +195,9 @@ class Bed:
     def latency_s(self) -> float:
         """What the smallest request to home takes on an idle bed."""
         self.files({"byte": 1})
-        return statistics.median(float(self.nodes[0].ask("time", self.url("byte"))) for _ in range(15))
+        return statistics.median(
+            float(self.nodes[0].ask("time", self.url("byte"))) for _ in range(15)
+        )
 
     def close(self) -> None:
         for host in self.hosts:
@@ -261,7 +286,8 @@ def be_home() -> None:
 
 
 class MemberProcess:
-    """One node's: a member, pipelines that read, compute and write, a disk that is wiped, nginx, and a plain copy."""
+    """One node's: a member, pipelines that read, compute and write, a disk that is wiped, nginx,
+    and a plain copy."""
 
     peers: Peers
     disk = Path("/mnt/disk")
@@ -291,11 +317,37 @@ class MemberProcess:
     def scan(self, name: str, begin: int, end: int) -> object:
         return len(self.peers.read(name, name, begin, end)) == end - begin
 
+    def spoil(self, name: str) -> object:
+        """Read from home what this member has to give to others, and flip a byte in each block of
+        that on its disk. How many bytes the blocks have."""
+        volume = self.peers.volume(name)
+        assert volume is not None
+        size = 0
+        for n, (file, begin, end) in enumerate(volume.at):
+            if volume.deal.primary(n) == self.peers.member.name:
+                self.peers.read(name, file, begin, end)
+                path, at = volume.place(n)
+                with path.open("r+b") as kept:
+                    kept.seek(at)
+                    (byte,) = kept.read(1)
+                    kept.seek(at)
+                    kept.write(bytes([byte ^ 255]))
+                size += end - begin
+        return size
+
+    def check(self, name: str, url: str) -> object:
+        """Whether a volume is as home has it; and who gave other data of it, and how many bytes."""
+        folder = self.peers.fill(name)
+        assert folder is not None
+        return [(folder / name).read_bytes() == _fetch(url), dict(self.peers.wrong(name))]
+
     def get(self, url: str, path: str = "/mnt/copy") -> object:
         """A plain copy of a file of home, or of nginx."""
         begun = time.monotonic()
         done = subprocess.run(
-            ["curl", "-sf", "-o", path, "-w", "%{size_download}", url], check=True, capture_output=True
+            ["curl", "-sf", "-o", path, "-w", "%{size_download}", url],
+            check=True,
+            capture_output=True,
         )
         return [time.monotonic() - begun, int(done.stdout)]
 
@@ -315,18 +367,24 @@ class MemberProcess:
         return True
 
     def pipeline(self, name: str, stages: list[list[Any]], way: dict[str, Any]) -> object:
-        """Stages one after the other: each reads a batch file and what the one before left, computes, and writes.
+        """Stages one after the other: each reads a batch file and what the one before left,
+        computes, and writes.
 
-        A stage: its batch file and the bytes of that, how often it reads what is before it, its seconds, what it
-        writes. `way`: whether batch data are cached, and where pipeline data are written and read.
+        A stage: its batch file and the bytes of that, how often it reads what is before it, its
+        seconds, what it writes. `way`: whether batch data are cached, and where pipeline data are
+        written and read.
         """
         url = way["url"]
         for depth, (batch, size, reads, run_s, written) in enumerate(stages):
             if batch:
-                self.peers.read(batch, batch, 0, size) if way["is_cached"] else _fetch(f"{url}/{batch}")
+                self.peers.read(batch, batch, 0, size) if way["is_cached"] else _fetch(
+                    f"{url}/{batch}"
+                )
             for _ in range(reads if depth else 0):
                 before = f"{name}-{depth - 1}"
-                (self.disk / before).read_bytes() if way["reads_disk"] else _fetch(f"{url}/{before}")
+                (self.disk / before).read_bytes() if way["reads_disk"] else _fetch(
+                    f"{url}/{before}"
+                )
             time.sleep(run_s)
             is_last = depth == len(stages) - 1
             if way["reads_disk"] and not is_last and written:
@@ -340,7 +398,8 @@ class MemberProcess:
     def wipe(self, times_s: list[float]) -> object:
         """Delete all that is on the disk at each of these times from now."""
         self.wiped = threading.Event()
-        begun, mine = time.monotonic(), self.wiped
+        begun = time.monotonic()
+        mine = self.wiped
 
         def wait() -> None:
             for when in times_s:
@@ -355,7 +414,8 @@ class MemberProcess:
         return True
 
     def stage(self, volume: str, done: int, run_s: float, size: int) -> object:
-        """One task of a volume: whether what it needs is there, and stays there until it has written."""
+        """One task of a volume: whether what it needs is there, and stays there until it has
+        written."""
         self.wiped.clear()
         if done and not (self.disk / f"{volume}.{done}").exists():
             return False
@@ -394,7 +454,9 @@ def be_member() -> None:
 
 if __name__ == "__main__":
     if sys.argv[1:] in (["home"], ["member"]):
-        with contextlib.suppress(OSError):  # it waits for links, and is not to wait for other programs
+        with contextlib.suppress(
+            OSError
+        ):  # it waits for links, and is not to wait for other programs
             os.nice(-10)
         be_home() if sys.argv[1] == "home" else be_member()
     else:

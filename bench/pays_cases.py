@@ -1,7 +1,8 @@
-"""The cases of `pays.py`: a synthetic log, 600 times compressed, and workflows of sleeps at moments of it.
+"""The cases of `pays.py`: a synthetic log, 600 times compressed, and workflows of sleeps at moments
+of it.
 
-A load opens with what ran and waited in the log at that moment, so that no cell waits for a queue to fill. What had
-ended by then is the past, which a site's accounts would know.
+A load opens with what ran and waited in the log at that moment, so that no cell waits for a queue
+to fill. What had ended by then is the past, which a site's accounts would know.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from pathlib import Path
 import numpy as np
 from tests.slurm.settings import Settings
 
-from windrow.app.execute import RunRequest
+from windrow.app.facts import RunRequest
 from windrow.model import Log, Workflow
 from windrow.queues.port import PastJob
 from windrow.recipes import generate_log, generate_workflow
@@ -28,7 +29,8 @@ LOAD = 0.6
 LEAD_S = 15
 """The least time that a load runs before the workflow comes."""
 LULL_S = 20
-"""Nobody comes for so long after a workflow that waits for a lull: Windrow starts in 3 s, or 15 on a busy machine."""
+"""Nobody comes for so long after a workflow that waits for a lull: Windrow starts in 3 s, or 15 on
+a busy machine."""
 HORIZON_S = 1500
 """A load lasts so long; the longest run must be over by then."""
 PAST_S = 7200
@@ -68,12 +70,13 @@ SHAPES = (
 def all_cases() -> list[Case]:
     """Shapes, each at a moment of one log.
 
-    Cases were chosen in the simulator alone, by two rules: no run takes longer than ten minutes; and in all but the
-    last one `glume` cuts, and ends before `one-job`.
+    Cases were chosen in the simulator alone, by two rules: no run takes longer than ten minutes;
+    and in all but the last one `glume` cuts, and ends before `one-job`.
     """
     log = compressed(generate_log("lublin", nodes=Settings().nodes, jobs=4000, seed=1))
     return [
-        Case(name, sleeping(recipe, tasks, work_s), opening(log, at_s)) for name, recipe, tasks, work_s, at_s in SHAPES
+        Case(name, sleeping(recipe, tasks, work_s), opening(log, at_s))
+        for name, recipe, tasks, work_s, at_s in SHAPES
     ]
 
 
@@ -81,10 +84,11 @@ DRAWN = ("montage", "fork-join", "level", "eman", "sipht")
 
 
 def drawn_cases(count: int, seed: int = 1, *, lull: bool = False) -> list[Case]:
-    """Shapes in turn, each at a moment of the log that chance picked: nobody looked at what comes of them.
+    """Shapes in turn, each at a moment of the log that chance picked: nobody looked at what comes
+    of them.
 
-    With `lull`, a workflow comes when no job of the load does: where an hour takes six seconds, half a second more or
-    less to start Windrow would decide who is before whom in line.
+    With `lull`, a workflow comes when no job of the load does: where an hour takes six seconds,
+    half a second more or less to start Windrow would decide who is before whom in line.
     """
     log = compressed(generate_log("lublin", nodes=Settings().nodes, jobs=4000, seed=1))
     rng = np.random.default_rng(seed)
@@ -97,7 +101,9 @@ def drawn_cases(count: int, seed: int = 1, *, lull: bool = False) -> list[Case]:
 def _drawn(log: Log, recipe: str, at_s: int, work_s: int, *, lull: bool) -> Case:
     load = opening(log, at_s)
     lead_s = first_lull(load) if lull else LEAD_S
-    return Case(f"{recipe} at {at_s}", sleeping(recipe, 50, work_s), load, before(log, at_s), lead_s)
+    return Case(
+        f"{recipe} at {at_s}", sleeping(recipe, 50, work_s), load, before(log, at_s), lead_s
+    )
 
 
 def first_lull(load: Log) -> int:
@@ -110,7 +116,8 @@ def first_lull(load: Log) -> int:
 
 
 def compressed(log: Log, load: float = LOAD) -> Log:
-    """The log in fewer seconds. Limits are whole minutes, as Slurm has them, and no job runs into its own."""
+    """The log in fewer seconds. Limits are whole minutes, as Slurm has them, and no job runs into
+    its own."""
     requested = 60 * np.ceil(log.requested_s / COMPRESSION / 60).astype(np.int64)
     run = np.minimum(np.round(log.run_s / COMPRESSION).astype(np.int64), requested)
     kept = run >= SHORTEST_S
@@ -118,14 +125,23 @@ def compressed(log: Log, load: float = LOAD) -> Log:
     span = (log.nodes * run)[kept].sum() / (log.machine_nodes * load)
     submit = (submit * (span / submit[-1])).astype(np.int64)
     return Log(
-        log.name, log.machine_nodes, log.job[kept], submit, log.nodes[kept], requested[kept], run[kept], log.user[kept]
+        log.name,
+        log.machine_nodes,
+        log.job[kept],
+        submit,
+        log.nodes[kept],
+        requested[kept],
+        run[kept],
+        log.user[kept],
     )
 
 
 def opening(log: Log, at_s: int) -> Log:
-    """The load from that second on: first what ran then, for what was left of it, then what waited, then what came."""
+    """The load from that second on: first what ran then, for what was left of it, then what waited,
+    then what came."""
     played = simulate(log, policy=POLICY)
-    start, end = played.start_s, played.end_s
+    start = played.start_s
+    end = played.end_s
     running = np.flatnonzero((start < at_s) & (end > at_s))
     running = running[np.lexsort((running, start[running]))]
     waiting = np.flatnonzero((log.submit_s < at_s) & (start >= at_s))
@@ -163,7 +179,8 @@ def before(log: Log, at_s: int) -> tuple[PastJob, ...]:
 
 
 def sleeping(recipe: str, tasks: int, work_s: float) -> Workflow:
-    """The recipe's shape with tasks of whole seconds that do nothing but sleep; `work_s` in sum, about."""
+    """The recipe's shape with tasks of whole seconds that do nothing but sleep; `work_s` in sum,
+    about."""
     drawn = generate_workflow(recipe, tasks=tasks, work_s=work_s, seed=1)
     parents = [drawn.parents.of(n).tolist() for n in range(len(drawn))]
     made = [
@@ -186,5 +203,7 @@ def write_native(workflow: Workflow, path: Path) -> None:
     for task in workflow:
         entry = {"id": task.id, "command": list(task.command), "runtime": task.runtime_s}
         lists = {"after": task.parents, "inputs": task.inputs, "outputs": task.outputs}
-        lines.append(f"  - {json.dumps(entry | {key: list(names) for key, names in lists.items() if names})}")
+        lines.append(
+            f"  - {json.dumps(entry | {key: list(names) for key, names in lists.items() if names})}"
+        )
     path.write_text("\n".join([*lines, ""]), encoding="utf-8")

@@ -11,9 +11,11 @@ import numpy as np
 from windrow.forecast.ledger import Accuracy, PastPrediction, accuracies
 
 STRATEGIES = ("individual", "one-job", "level-by-level", "zhang", "glume")
-OVERLAPPING, FIXED = ("zhang", "glume"), ("individual", "level-by-level")
+OVERLAPPING = ("zhang", "glume")
+FIXED = ("individual", "level-by-level")
 POLICIES = ("conservative-replan", "easy")
-"""What is taken for Slurm in the simulator; the first one plans as Slurm's backfilling does, and counts."""
+"""What is taken for Slurm in the simulator; the first one plans as Slurm's backfilling does, and
+counts."""
 SLACK_S = 5.0
 """By how much a start may be late and still count as no later than said."""
 CLEAR = 0.1
@@ -40,7 +42,8 @@ class Cell:
 def report(cells: Sequence[Cell]) -> list[str]:
     """Every table, with what follows from it."""
     return [
-        f"{len(cells)} runs. No job of the load was submitted more than {max(c.late_s for c in cells):.1f} s late.",
+        f"{len(cells)} runs. No job of the load was submitted more than "
+        f"{max(c.late_s for c in cells):.1f} s late.",
         "",
         *_makespans(cells),
         "",
@@ -58,17 +61,38 @@ def means(cells: Sequence[Cell]) -> list[str]:
         by_case.setdefault(cell.case, {})[cell.strategy] = cell
     whole = [found for found in by_case.values() if len(found) == len(strategies)]
     rows = [_mean_row(name, [found[name] for found in whole]) for name in strategies]
-    head = ("strategy", "runs", "mean makespan, s", "simulated, s", "node-s", "jobs", "first submission, s")
-    each = [(case, *(_seconds(found.get(name)) for name in strategies)) for case, found in by_case.items()]
+    head = (
+        "strategy",
+        "runs",
+        "mean makespan, s",
+        "simulated, s",
+        "node-s",
+        "jobs",
+        "first submission, s",
+    )
+    each = [
+        (case, *(_seconds(found.get(name)) for name in strategies))
+        for case, found in by_case.items()
+    ]
     return [*markdown(head, rows), "", *markdown(("case", *strategies), each)]
 
 
 def _mean_row(strategy: str, cells: Sequence[Cell]) -> tuple[str, ...]:
     """Means of one strategy; the first submission counts from the load's beginning."""
-    real, node_s, jobs, begun = np.mean([(c.real_s, c.node_s, c.jobs, c.begun_s) for c in cells], axis=0)
+    real, node_s, jobs, begun = np.mean(
+        [(c.real_s, c.node_s, c.jobs, c.begun_s) for c in cells], axis=0
+    )
     model = [c.simulated_s[POLICIES[0]] for c in cells if c.simulated_s]
     simulated = f"{np.mean(model):.0f}" if len(model) == len(cells) else "-"
-    return strategy, str(len(cells)), f"{real:.1f}", simulated, f"{node_s:.0f}", f"{jobs:.1f}", f"{begun:.1f}"
+    return (
+        strategy,
+        str(len(cells)),
+        f"{real:.1f}",
+        simulated,
+        f"{node_s:.0f}",
+        f"{jobs:.1f}",
+        f"{begun:.1f}",
+    )
 
 
 def _seconds(cell: Cell | None) -> str:
@@ -84,7 +108,16 @@ def _makespans(cells: Sequence[Cell]) -> list[str]:
         for c in cells
     ]
     simulated_by = tuple(f"simulated, {policy}" for policy in POLICIES)
-    columns = ("case", "strategy", "real s", *simulated_by, "jobs", "simulated", "node-s", "simulated")
+    columns = (
+        "case",
+        "strategy",
+        "real s",
+        *simulated_by,
+        "jobs",
+        "simulated",
+        "node-s",
+        "simulated",
+    )
     return markdown(columns, rows)
 
 
@@ -93,10 +126,14 @@ def _agreement(cells: Sequence[Cell], policy: str) -> list[str]:
     pairs = list(_pairs(cells, policy))
     clear = [pair for pair in pairs if pair.is_clear]
     claims = [p for p in clear if p.better in OVERLAPPING and p.worse in FIXED]
-    ranks = [f"{name} {_rank_correlation(cells, name, policy):.2f}" for name in dict.fromkeys(c.case for c in cells)]
+    ranks = [
+        f"{name} {_rank_correlation(cells, name, policy):.2f}"
+        for name in dict.fromkeys(c.case for c in cells)
+    ]
     return [
         f"- {policy}: rank correlation of the makespans: {', '.join(ranks)}",
-        f"  - pairs of strategies in the same order: {_share(pairs)}; of those simulated {CLEAR:.0%} apart or more: "
+        f"  - pairs of strategies in the same order: {_share(pairs)}; of those simulated "
+        f"{CLEAR:.0%} apart or more: "
         f"{_share(clear)}",
         f"  - of these, zhang or glume before individual or level-by-level: {_share(claims)}",
     ]
@@ -116,7 +153,8 @@ def _pairs(cells: Sequence[Cell], policy: str) -> Iterable[Pair]:
     for name in dict.fromkeys(cell.case for cell in cells):
         for pair in combinations([cell for cell in cells if cell.case == name], 2):
             better, worse = sorted(pair, key=lambda cell: cell.simulated_s[policy])
-            short, long = better.simulated_s[policy], worse.simulated_s[policy]
+            short = better.simulated_s[policy]
+            long = worse.simulated_s[policy]
             if short < long:
                 is_clear = short <= (1 - CLEAR) * long
                 yield Pair(better.strategy, worse.strategy, is_clear, better.real_s < worse.real_s)
@@ -129,7 +167,9 @@ def _share(pairs: Sequence[Pair]) -> str:
 def _rank_correlation(cells: Sequence[Cell], case: str, policy: str) -> float:
     """Spearman's, ties by their mean rank."""
     own = [cell for cell in cells if cell.case == case]
-    real, model = (_ranks(values) for values in ([c.real_s for c in own], [c.simulated_s[policy] for c in own]))
+    real, model = (
+        _ranks(values) for values in ([c.real_s for c in own], [c.simulated_s[policy] for c in own])
+    )
     return float(np.corrcoef(real, model)[0, 1])
 
 
@@ -138,22 +178,36 @@ def _ranks(values: Sequence[float]) -> list[float]:
 
 
 def _starts(cells: Sequence[Cell]) -> list[str]:
-    """How good each source of forecasts was on the jobs of which both `twin` and `system` had a word."""
+    """How good each source of forecasts was on the jobs of which both `twin` and `system` had a
+    word."""
     kinds = {"all": STRATEGIES, "individual": ("individual",), "the others": STRATEGIES[1:]}
     rows = []
     for kind, strategies in kinds.items():
         said = [p for cell in cells if cell.strategy in strategies for p in cell.predictions]
-        both = {p.tag for p in said if p.source == "twin"} & {p.tag for p in said if p.source == "system"}
-        found = accuracies([p for p in said if p.tag in both], last=len(said) + 1, slack_s=SLACK_S)
-        rows += [_accuracy_row(kind, one) for one in found]
-    columns = ("jobs of", "source", "starts", "median error s", "bias s", f"no later than said, within {SLACK_S:.0f} s")
+        both = {p.tag for p in said if p.source == "twin"} & {
+            p.tag for p in said if p.source == "system"
+        }
+        counted = [p for p in said if p.tag in both]
+        for one in accuracies(counted, last=len(said) + 1):
+            errors = [
+                p.error_s for p in counted if p.source == one.source and p.error_s is not None
+            ]
+            rows.append(_accuracy_row(kind, one, [error >= -SLACK_S for error in errors]))
+    columns = (
+        "jobs of",
+        "source",
+        "starts",
+        "median error s",
+        "bias s",
+        f"no later than said, within {SLACK_S:.0f} s",
+    )
     return markdown(columns, rows)
 
 
-def _accuracy_row(of: str, one: Accuracy) -> tuple[str, ...]:
-    if one.median_error_s is None or one.bias_s is None or one.coverage is None:
-        return of, one.source, "0", "-", "-", "-"
-    figures = (f"{one.median_error_s:.1f}", f"{one.bias_s:+.1f}", f"{one.coverage:.0%}")
+def _accuracy_row(of: str, one: Accuracy, kept: Sequence[bool]) -> tuple[str, ...]:
+    if one.median_error_s is None or one.bias_s is None:
+        return of, one.source, str(one.starts), "-", "-", "-"
+    figures = (f"{one.median_error_s:.1f}", f"{one.bias_s:+.1f}", f"{sum(kept) / len(kept):.0%}")
     return of, one.source, str(one.starts), *figures
 
 
@@ -161,6 +215,9 @@ def markdown(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]
     """A table, numbers to the right."""
     lines = [
         tuple(columns),
-        tuple("---" if name in ("case", "strategy", "jobs of", "source") else "---:" for name in columns),
+        tuple(
+            "---" if name in ("case", "strategy", "jobs of", "source") else "---:"
+            for name in columns
+        ),
     ]
     return [f"| {' | '.join(line)} |" for line in [*lines, *rows]]

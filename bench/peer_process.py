@@ -1,7 +1,9 @@
-"""Running a peer: in a process of its own, with a time limit; AccaSim in an environment of its own as well.
+"""Running a peer: in a process of its own, with a time limit; AccaSim in an environment of its own
+as well.
 
-AccaSim asks for nothing that disturbs, but a benchmark has no business adding to the environment that is being timed.
-Its plotting needs matplotlib and scipy; its simulator does not, so they are left out.
+AccaSim asks for nothing that disturbs, but a benchmark has no business adding to the environment
+that is being timed. Its plotting needs matplotlib and scipy; its simulator does not, so they are
+left out.
 """
 
 from __future__ import annotations
@@ -38,16 +40,30 @@ class Answer:
 
 
 def accasim_python(cache: Path = HERE / ".peers") -> str:
-    """The interpreter of an environment that has AccaSim; made on first use. PeerMissingError where that fails."""
+    """The interpreter of an environment that has AccaSim; made on first use. PeerMissingError where
+    that fails."""
     folder = cache / f"accasim-1.1.3-py{sys.version_info.major}.{sys.version_info.minor}"
-    python, ready = folder / "bin" / "python", folder / "ready"
+    python = folder / "bin" / "python"
+    ready = folder / "ready"
     if not ready.exists():
-        install = ("-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--retries=1", "--no-deps")
+        install = (
+            "-m",
+            "pip",
+            "install",
+            "--quiet",
+            "--disable-pip-version-check",
+            "--retries=1",
+            "--no-deps",
+        )
         try:
             venv.create(folder, clear=True, with_pip=True)
-            subprocess.run([python, *install, *ACCASIM_PACKAGES], check=True, capture_output=True, timeout=180)
+            subprocess.run(
+                [python, *install, *ACCASIM_PACKAGES], check=True, capture_output=True, timeout=180
+            )
         except subprocess.CalledProcessError as error:
-            raise PeerMissingError(f"it could not be installed: {_last_line(error.stderr)}") from None
+            raise PeerMissingError(
+                f"it could not be installed: {_last_line(error.stderr)}"
+            ) from None
         except (OSError, subprocess.TimeoutExpired) as error:
             raise PeerMissingError(f"it could not be installed: {error}") from None
         ready.touch()
@@ -60,12 +76,15 @@ def ask(command: Sequence[str], *, limit_s: float, waiting: Callable[[float], No
 
 
 def told(command: Sequence[str], *, limit_s: float, waiting: Callable[[float], None]) -> str:
-    """The last line that a peer's script printed. `waiting` is told now and then how long the limit still is.
+    """The last line that a peer's script printed. `waiting` is told now and then how long the limit
+    still is.
 
     TooSlowError past the limit; PeerMissingError where the peer failed.
     """
     begin = time.perf_counter()
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
         left_s = limit_s
         while True:
             try:
@@ -83,5 +102,9 @@ def told(command: Sequence[str], *, limit_s: float, waiting: Callable[[float], N
 
 
 def _last_line(text: str | bytes | None) -> str:
-    lines = (text.decode(errors="replace") if isinstance(text, bytes) else text or "").strip().splitlines()
+    lines = (
+        (text.decode(errors="replace") if isinstance(text, bytes) else text or "")
+        .strip()
+        .splitlines()
+    )
     return lines[-1] if lines else "without a message"

@@ -1,12 +1,14 @@
-"""HEFT by saga (PyPI: anrg-saga), to hold ours against: the same cases, its makespans and times. A script of its own.
+"""HEFT by saga (PyPI: anrg-saga), to hold ours against: the same cases, its makespans and times. A
+script of its own.
 
     python peer_saga.py CASES.json            in an environment that has saga; prints a line of JSON for each case
     python bench/peer_saga.py --figures FILE  the makespans of the 200 cases that tests know; with saga's Python
 
-A case is `speeds` of processors, `bandwidths` between them, `costs` of tasks and `edges` [parent, child, size]. All
-processors differ: saga takes the first of equals in the order of a set, which depends on the hash seed. Its mean time
-of a transfer counts the way from a processor to itself, which takes none, among the ways: `order_of` does the same.
-"""
+A case is `speeds` of processors, `bandwidths` between them, `costs` of tasks and `edges` [parent,
+child, size]. All processors differ: saga takes the first of equals in the order of a set, which
+depends on the hash seed. Its mean time of a transfer counts the way from a processor to itself,
+which takes none, among the ways: `order_of` does the same.
+"""  # noqa: E501
 
 from __future__ import annotations
 
@@ -19,7 +21,9 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-FIGURES, LARGEST_TASKS, LARGEST_PROCESSORS = 200, 30, 8
+FIGURES = 200
+LARGEST_TASKS = 30
+LARGEST_PROCESSORS = 8
 
 
 def random_case(seed: int, tasks: int, processors: int, degree: float = 2.0) -> dict[str, Any]:
@@ -47,17 +51,24 @@ def figure_cases() -> Iterator[dict[str, Any]]:
     """The cases whose makespans are kept with the tests."""
     for seed in range(FIGURES):
         drawn = random.Random(-1 - seed).random
-        yield random_case(seed, 2 + int((LARGEST_TASKS - 1) * drawn()), 1 + int(LARGEST_PROCESSORS * drawn()))
+        yield random_case(
+            seed, 2 + int((LARGEST_TASKS - 1) * drawn()), 1 + int(LARGEST_PROCESSORS * drawn())
+        )
 
 
 def scheduled(case: dict[str, Any]) -> tuple[float, float]:
     """Saga's makespan, and the time of the processor that it took."""
-    saga, heft = import_module("saga"), import_module("saga.schedulers.heft")
+    saga = import_module("saga")
+    heft = import_module("saga.schedulers.heft")
     count = len(case["speeds"])
     links = [(f"p{p}", f"p{q}", case["bandwidths"][p][q]) for p in range(count) for q in range(p)]
-    network = saga.Network.create([(f"p{p}", speed) for p, speed in enumerate(case["speeds"])], links)
+    network = saga.Network.create(
+        [(f"p{p}", speed) for p, speed in enumerate(case["speeds"])], links
+    )
     tasks = [(f"t{i}", cost) for i, cost in enumerate(case["costs"])]
-    graph = saga.TaskGraph.create(tasks, [(f"t{a}", f"t{b}", float(size)) for a, b, size in case["edges"]])
+    graph = saga.TaskGraph.create(
+        tasks, [(f"t{a}", f"t{b}", float(size)) for a, b, size in case["edges"]]
+    )
     begin = time.process_time()
     made = heft.HeftScheduler().schedule(network, graph)
     return made.makespan, time.process_time() - begin
@@ -67,7 +78,9 @@ def main() -> int:
     """As the docstring says."""
     if sys.argv[1] == "--figures":
         makespans = [scheduled(case)[0] for case in figure_cases()]
-        Path(sys.argv[2]).write_text(json.dumps({"by": "anrg-saga 2.0.2", "makespans": makespans}, indent=1) + "\n")
+        Path(sys.argv[2]).write_text(
+            json.dumps({"by": "anrg-saga 2.0.2", "makespans": makespans}, indent=1) + "\n"
+        )
         return 0
     for case in json.loads(Path(sys.argv[1]).read_text(encoding="utf-8")):
         print(json.dumps(scheduled(case)), flush=True)

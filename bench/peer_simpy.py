@@ -1,9 +1,10 @@
-"""FCFS in SimPy, as its user would write it: nodes are a Container, a job is a process. A script of its own.
+"""FCFS in SimPy, as its user would write it: nodes are a Container, a job is a process. A script of
+its own.
 
     python peer_simpy.py JOBS.json fcfs
 
-JOBS.json holds `nodes` and `jobs`, a list of [submit, nodes, run]. Prints one line of JSON. Timed is the simulation of
-jobs already in memory.
+JOBS.json holds `nodes` and `jobs`, a list of [submit, nodes, run]. Prints one line of JSON. Timed
+is the simulation of jobs already in memory.
 """
 
 from __future__ import annotations
@@ -55,7 +56,11 @@ def main() -> None:
         begin = time.perf_counter()
         waits_s = replay(given["nodes"], given["jobs"])
         times_s.append(time.perf_counter() - begin)
-    answer = {"wall_s": statistics.median(times_s), "jobs": len(waits_s), "mean_wait_s": statistics.fmean(waits_s)}
+    answer = {
+        "wall_s": statistics.median(times_s),
+        "jobs": len(waits_s),
+        "mean_wait_s": statistics.fmean(waits_s),
+    }
     print(json.dumps({**answer, "version": simpy.__version__}))
 
 

@@ -1,11 +1,14 @@
-"""Part 3: what one would use instead, on the same log in the same run, and what others measured elsewhere.
+"""Part 3: what one would use instead, on the same log in the same run, and what others measured
+elsewhere.
 
-Fairness. A peer and Windrow get the same cleaned jobs, and each pair of times covers the same work: SimPy's jobs are in
-memory, as Windrow's are; AccaSim reads the SWF file while it simulates, so Windrow's time then includes reading it.
-A peer that is too slow gets fewer jobs, and so does Windrow: nothing is extrapolated.
+Fairness. A peer and Windrow get the same cleaned jobs, and each pair of times covers the same work:
+SimPy's jobs are in memory, as Windrow's are; AccaSim reads the SWF file while it simulates, so
+Windrow's time then includes reading it. A peer that is too slow gets fewer jobs, and so does
+Windrow: nothing is extrapolated.
 
-Left out, with reasons: pybatsim, batsim-py and evalys need the Batsim server, which is not on PyPI; hpcsim models GPU
-training, whose run times it derives itself; pyss, CQSim, Alea, WRENCH and schedgym are not on PyPI at all.
+Left out, with reasons: pybatsim, batsim-py and evalys need the Batsim server, which is not on PyPI;
+hpcsim models GPU training, whose run times it derives itself; pyss, CQSim, Alea, WRENCH and
+schedgym are not on PyPI at all.
 """
 
 from __future__ import annotations
@@ -41,7 +44,13 @@ ORDER = ("fcfs", "easy", "conservative")
 ELSEWHERE: Sequence[tuple[str, float | None, float | None, float | None, str]] = (
     ("pyss (Python 2.7)", 1.34, 4.15, 7.9, "the fastest correct one"),
     ("CQSim (Python 3.11)", 127.4, 7.2, 9.9, "fixed: as published it plans with real run times"),
-    ("WRENCH 2.8 (C++)", 13.1, 9.7, 10.3, "fixed: its conservative accepts holes that are too short"),
+    (
+        "WRENCH 2.8 (C++)",
+        13.1,
+        9.7,
+        10.3,
+        "fixed: its conservative accepts holes that are too short",
+    ),
     ("Alea (Java 17)", 7.5, 7.4, 25.5, "clock drifts, so starts differ slightly"),
     ("Batsim 4.2 + Batsched (C++)", 17.1, 18.5, 20.0, "nodes with identities"),
     ("Batsim 4.2 + pybatsim", None, 21.5, None, "demands neighbouring nodes"),
@@ -52,7 +61,8 @@ ELSEWHERE: Sequence[tuple[str, float | None, float | None, float | None, str]] =
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """A peer beside Windrow on the same jobs. `problem` says why there are no times, where there are none."""
+    """A peer beside Windrow on the same jobs. `problem` says why there are no times, where there
+    are none."""
 
     tool: str
     policy: str
@@ -107,10 +117,14 @@ def _beside(
         simulate(read_log(swf) if reading else log, policy=policy)
 
     ours()  # the warm-up call
-    return _comparison(tool, policy, log, answer, measure(ours, budget_s=1.0, least=5).median_s, reading)
+    return _comparison(
+        tool, policy, log, answer, measure(ours, budget_s=1.0, least=5).median_s, reading
+    )
 
 
-def _comparison(tool: str, policy: str, log: Log, answer: Answer, windrow_s: float, reading: bool) -> Comparison:
+def _comparison(
+    tool: str, policy: str, log: Log, answer: Answer, windrow_s: float, reading: bool
+) -> Comparison:
     wait_s = simulate(log, policy=policy).summary().mean_wait_s
     same = answer.jobs == len(log) and f"{answer.mean_wait_s:.3f}" == f"{wait_s:.3f}"
     return Comparison(
@@ -130,14 +144,17 @@ def _python(tool: str) -> str:
     if tool == "AccaSim":
         return accasim_python()
     if find_spec("simpy") is None:
-        raise PeerMissingError("it is not installed; pip install 'windrow[bench]'")
+        raise PeerMissingError("it is not installed; pip install 'windrow-hpc[bench]'")
     return sys.executable
 
 
 def _arguments(tool: str, policy: str, log: Log, swf: Path) -> list[str]:
     if tool == "AccaSim":
         return [str(HERE / "peer_accasim.py"), str(swf), str(log.machine_nodes), policy]
-    jobs = [list(row) for row in zip(log.submit_s.tolist(), log.nodes.tolist(), log.run_s.tolist(), strict=True)]
+    jobs = [
+        list(row)
+        for row in zip(log.submit_s.tolist(), log.nodes.tolist(), log.run_s.tolist(), strict=True)
+    ]
     path = swf.with_name("jobs.json")
     path.write_text(json.dumps({"nodes": log.machine_nodes, "jobs": jobs}), encoding="utf-8")
     return [str(HERE / "peer_simpy.py"), str(path), policy]
@@ -155,8 +172,20 @@ def _first(log: Log, jobs: int) -> Log:
 
 def tables(found: Sequence[Comparison], logs: BenchLogs, whole: Sequence[WholeLog]) -> list[Table]:
     """What was run now, and apart from it what was measured elsewhere."""
-    columns = ("tool", "policy", "jobs", "tool takes", "Windrow takes", "ratio", "mean wait s", "result")
-    notes = ["AccaSim reads the SWF file as it simulates; Windrow's time beside it includes reading the file too."]
+    columns = (
+        "tool",
+        "policy",
+        "jobs",
+        "tool takes",
+        "Windrow takes",
+        "ratio",
+        "mean wait s",
+        "result",
+    )
+    notes = [
+        "AccaSim reads the SWF file as it simulates; Windrow's time beside it includes reading "
+        "the file too."
+    ]
     rows = [_row(one) for one in found]
     return [
         table(f"3. Peers from PyPI, run now on {logs.title(KTH)}", columns, rows, notes),
@@ -167,7 +196,9 @@ def tables(found: Sequence[Comparison], logs: BenchLogs, whole: Sequence[WholeLo
 def _row(one: Comparison) -> tuple[str, ...]:
     if one.peer_s is None or one.windrow_s is None or one.mean_wait_s is None:
         return (one.tool, one.policy, "-", "-", "-", "-", "-", f"left out: {one.problem}")
-    differs = f"known wrong ({one.known_wrong})" if one.known_wrong else "WRONG: differs from Windrow"
+    differs = (
+        f"known wrong ({one.known_wrong})" if one.known_wrong else "WRONG: differs from Windrow"
+    )
     result = "the same" if one.same else differs
     times = (seconds(one.peer_s), seconds(one.windrow_s), ratio(one.peer_s / one.windrow_s))
     return (one.tool, one.policy, f"{one.jobs:,}", *times, f"{one.mean_wait_s:,.3f}", result)
@@ -176,25 +207,43 @@ def _row(one: Comparison) -> tuple[str, ...]:
 def _elsewhere(whole: Sequence[WholeLog], found: Sequence[Comparison]) -> Table:
     ours_s = {one.policy: one.median_s for one in whole if one.log == KTH}
     rows = [
-        (tool, *(_against(time_s, ours_s[policy]) for time_s, policy in zip(times_s, ORDER, strict=True)), note)
+        (
+            tool,
+            *(
+                _against(time_s, ours_s[policy])
+                for time_s, policy in zip(times_s, ORDER, strict=True)
+            ),
+            note,
+        )
         for tool, *times_s, note in ELSEWHERE
     ]
     notes = [
-        "Not run now: measured once, on another two-core machine. In brackets: how many times Windrow's time above."
+        "Not run now: measured once, on another two-core machine. In brackets: how many times "
+        "Windrow's time above."
     ]
     if slower := _slower_elsewhere(found, whole):
         shown = f"{min(slower):.1f} to {max(slower):.1f}"
         notes.append(
-            f"Tools run in both places took {shown} times as long there; the brackets may flatter Windrow by that."
+            f"Tools run in both places took {shown} times as long there; the brackets may "
+            "flatter Windrow by that."
         )
     return table(f"   Measured elsewhere: {KTH}, whole log", ("tool", *ORDER, "note"), rows, notes)
 
 
 def _slower_elsewhere(found: Sequence[Comparison], whole: Sequence[WholeLog]) -> list[float]:
-    """How many times as long the same tool took there as here, for each whole log that it did in both places."""
-    there_s = {(tool.split()[0], policy): times[i] for tool, *times, _ in ELSEWHERE for i, policy in enumerate(ORDER)}
+    """How many times as long the same tool took there as here, for each whole log that it did in
+    both places."""
+    there_s = {
+        (tool.split()[0], policy): times[i]
+        for tool, *times, _ in ELSEWHERE
+        for i, policy in enumerate(ORDER)
+    }
     jobs = max(one.jobs for one in whole if one.log == KTH)
-    pairs = [(there_s.get((one.tool.split()[0], one.policy)), one.peer_s) for one in found if one.jobs == jobs]
+    pairs = [
+        (there_s.get((one.tool.split()[0], one.policy)), one.peer_s)
+        for one in found
+        if one.jobs == jobs
+    ]
     return [there / here for there, here in pairs if there and here]
 
 

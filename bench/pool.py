@@ -2,12 +2,13 @@
 
     python bench/pool.py [--workflows 200] [--slots 16] [--utilization 0.65] [--policy bf --policy sr] [--json FILE]
 
-Workflows have the shapes of Montage, LIGO and SIPHT; their tasks sleep, so that processors of the machine are not what
-they wait for. They are submitted at Poisson times by several processes to a pool served by `windrow pool`. For each
-policy the table gives the mean slowdown that the simulator predicts from the run times asked for, the one measured, and
-the one that the simulator gives afterwards for the times for which each task really held its slot. The exit status is 1
-where a workflow did not complete, or where the policies are not in the order predicted.
-"""
+Workflows have the shapes of Montage, LIGO and SIPHT; their tasks sleep, so that processors of the
+machine are not what they wait for. They are submitted at Poisson times by several processes to a
+pool served by `windrow pool`. For each policy the table gives the mean slowdown that the simulator
+predicts from the run times asked for, the one measured, and the one that the simulator gives
+afterwards for the times for which each task really held its slot. The exit status is 1 where a
+workflow did not complete, or where the policies are not in the order predicted.
+"""  # noqa: E501
 
 from __future__ import annotations
 
@@ -23,14 +24,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-sys.path[0] = str(Path(__file__).resolve().parents[1])  # so that `bench` is this folder and not this file
+sys.path[0] = str(
+    Path(__file__).resolve().parents[1]
+)  # so that `bench` is this folder and not this file
 
 import numpy as np  # noqa: E402
 from rich.table import Table  # noqa: E402
 
 from bench.tables import console  # noqa: E402
-from windrow.lab.stream.simulation import run_by_pool  # noqa: E402
-from windrow.lab.stream.workload import Workload  # noqa: E402
 from windrow.model import Runnable, Step, Workflow  # noqa: E402
 from windrow.model.workflow import Floats  # noqa: E402
 from windrow.pool.events import PoolTaskFinished, PoolTaskStarted  # noqa: E402
@@ -40,6 +41,8 @@ from windrow.pool.story import PoolStory, WorkflowStory  # noqa: E402
 from windrow.pool.view import PoolView  # noqa: E402
 from windrow.recipes import generate_workflow  # noqa: E402
 from windrow.streams import Backfilling, Pool, find_policy  # noqa: E402
+from windrow_lab.stream.simulation import run_by_pool  # noqa: E402
+from windrow_lab.stream.workload import Workload  # noqa: E402
 
 RECIPES = ("montage", "inspiral", "sipht")
 SIZES = (20, 60)
@@ -51,7 +54,8 @@ LIMIT_S = 3600.0
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """One policy. Slowdowns are means and maxima over all workflows; nothing is left out as warm-up."""
+    """One policy. Slowdowns are means and maxima over all workflows; nothing is left out as
+    warm-up."""
 
     policy: str
     complete: int
@@ -62,9 +66,11 @@ class Outcome:
     afterwards: float
     utilization: float
     overhead_s: float
-    """Mean of what a task took beyond what it was asked to sleep: to start, to end, to be noticed."""
+    """Mean of what a task took beyond what it was asked to sleep: to start, to end, to be
+    noticed."""
     start_s: float
-    """Mean time from the decision to start a task until it was started: that is when the journal is written."""
+    """Mean time from the decision to start a task until it was started: that is when the journal is
+    written."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -73,7 +79,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     workflows = draw(options.workflows, options.seed)
     arrivals_s = arrivals(workflows, options)
     load = os.getloadavg()[0]
-    outcomes = [run(policy, workflows, arrivals_s, options.slots) for policy in options.policy or ["bf", "sr"]]
+    outcomes = [
+        run(policy, workflows, arrivals_s, options.slots)
+        for policy in options.policy or ["bf", "sr"]
+    ]
     screen = console()
     tasks = sum(len(w) for w in workflows)
     screen.print(
@@ -82,7 +91,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     screen.print(table(outcomes))
     if options.json:
-        options.json.write_text(json.dumps([asdict(o) for o in outcomes], indent=1) + "\n", encoding="utf-8")
+        options.json.write_text(
+            json.dumps([asdict(o) for o in outcomes], indent=1) + "\n", encoding="utf-8"
+        )
     by_prediction = sorted(outcomes, key=lambda o: o.predicted)
     in_order = by_prediction == sorted(outcomes, key=lambda o: o.measured)
     all_complete = all(o.complete == len(workflows) for o in outcomes)
@@ -91,7 +102,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="pool.py", description="A real stream beside its simulation.")
+    parser = argparse.ArgumentParser(
+        prog="pool.py", description="A real stream beside its simulation."
+    )
     parser.add_argument("--workflows", type=int, default=200)
     parser.add_argument("--slots", type=int, default=16)
     parser.add_argument("--utilization", type=float, default=0.65)
@@ -102,13 +115,16 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def draw(count: int, seed: int) -> list[Workflow]:
-    """The three shapes in turn; work of a workflow varies as its recipe's does, scaled to short sleeps."""
+    """The three shapes in turn; work of a workflow varies as its recipe's does, scaled to short
+    sleeps."""
     rng = np.random.default_rng(seed)
     found = []
     for k in range(count):
         tasks = int(rng.integers(SIZES[0], SIZES[1] + 1))
         work_s = tasks * MEAN_TASK_S * float(rng.gamma(4.0, 0.25))
-        drawn = generate_workflow(RECIPES[k % 3], tasks=tasks, work_s=work_s, seed=int(rng.integers(2**31)))
+        drawn = generate_workflow(
+            RECIPES[k % 3], tasks=tasks, work_s=work_s, seed=int(rng.integers(2**31))
+        )
         found.append(drawn.with_times(np.clip(drawn.runtime_s, *TASK_RANGE_S).round(3)))
     return found
 
@@ -122,7 +138,9 @@ def arrivals(workflows: Sequence[Workflow], options: argparse.Namespace) -> Floa
 
 def simulated(policy: str, workflows: Sequence[Workflow], arrivals_s: Floats, slots: int) -> Floats:
     """The response of each workflow, by the simulator."""
-    _, ends = run_by_pool(Pool(slots, find_policy(policy)), _workload(workflows), arrivals_s.tolist())
+    _, ends = run_by_pool(
+        Pool(slots, find_policy(policy)), _workload(workflows), arrivals_s.tolist()
+    )
     return np.asarray([end.max() for end in ends] - arrivals_s)
 
 
@@ -153,7 +171,9 @@ def serve_all(
     environ = {**os.environ, "WINDROW_HISTORY": str(folder.path.parent / "history.sqlite")}
     command = [sys.executable, "-P", "-m", "windrow.cli.main", "pool", str(folder.path)]
     with subprocess.Popen(
-        [*command, "--policy", policy, "--cores", str(slots)], env=environ, stderr=subprocess.DEVNULL
+        [*command, "--policy", policy, "--cores", str(slots)],
+        env=environ,
+        stderr=subprocess.DEVNULL,
     ) as server:
         while not folder.journal.exists() or "opened_s" not in PoolView(folder).facts:
             time.sleep(0.05)
@@ -177,12 +197,19 @@ def serve_all(
     return told.story
 
 
-def submit(folder: PoolFolder, workflows: Sequence[Workflow], arrivals_s: Floats, begin_s: float, shell: int) -> None:
+def submit(
+    folder: PoolFolder,
+    workflows: Sequence[Workflow],
+    arrivals_s: Floats,
+    begin_s: float,
+    shell: int,
+) -> None:
     """Submit every fourth workflow when its time has come."""
     for k in range(shell, len(workflows), SHELLS):
         times = workflows[k].runtime_s.tolist()
         steps = tuple(Step(("/bin/sleep", f"{t:.3f}"), "/tmp") for t in times)
-        # Named by its place in the stream: two that arrive at almost the same time may change places.
+        # Named by its place in the stream: two that arrive at almost the same time may change
+        # places.
         named = Workflow(
             str(k),
             ids=workflows[k].ids,
@@ -195,7 +222,8 @@ def submit(folder: PoolFolder, workflows: Sequence[Workflow], arrivals_s: Floats
 
 
 def slot_times_s(folder: PoolFolder) -> dict[tuple[int, int], float]:
-    """For how long each task held its slot: from the decision to start it until its end was noticed."""
+    """For how long each task held its slot: from the decision to start it until its end was
+    noticed."""
     begun_s: dict[tuple[int, int], float] = {}
     found: dict[tuple[int, int], float] = {}
     for _, event in PoolJournal.open(folder.journal).records():
@@ -215,14 +243,20 @@ def summarize(
     held_s: Mapping[tuple[int, int], float],
 ) -> Outcome:
     """The figures of one run, `told` in the order of submission, beside those simulated."""
-    predicted = simulated(policy, workflows, arrivals_s, slots) / [_alone_s(w, slots) for w in workflows]
-    as_held = [workflows[int(w.name)].with_times(np.array([held_s[w.number, t] for t in range(w.tasks)])) for w in told]
+    predicted = simulated(policy, workflows, arrivals_s, slots) / [
+        _alone_s(w, slots) for w in workflows
+    ]
+    as_held = [
+        workflows[int(w.name)].with_times(np.array([held_s[w.number, t] for t in range(w.tasks)]))
+        for w in told
+    ]
     first_s = told[0].submitted_s
     real_arrivals_s = np.array([w.submitted_s - first_s for w in told])
     afterwards = simulated(policy, as_held, real_arrivals_s, slots) / [w.alone_s for w in told]
     measured = [w.slowdown for w in told if w.slowdown is not None]
     tasks = sum(len(w) for w in workflows)
-    asked, held = sum(w.work_s for w in workflows), sum(held_s.values())
+    asked = sum(w.work_s for w in workflows)
+    held = sum(held_s.values())
     took = sum(sum(w.took_s.values()) for w in told)
     return Outcome(
         policy=policy,
@@ -240,13 +274,24 @@ def summarize(
 
 def table(outcomes: Sequence[Outcome]) -> Table:
     """All policies."""
-    heads = ("policy", "complete", "predicted", "measured", "simulated afterwards", "at most: predicted")
+    heads = (
+        "policy",
+        "complete",
+        "predicted",
+        "measured",
+        "simulated afterwards",
+        "at most: predicted",
+    )
     made = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
     for head in (*heads, "measured", "utilization", "overhead of a task", "of a start"):
         made.add_column(head, justify="left" if head == "policy" else "right")
     for o in outcomes:
         slowdowns = (o.predicted, o.measured, o.afterwards, o.predicted_max, o.measured_max)
-        cells = (*(f"{value:.2f}" for value in slowdowns), f"{o.utilization:.2f}", f"{1000 * o.overhead_s:.0f} ms")
+        cells = (
+            *(f"{value:.2f}" for value in slowdowns),
+            f"{o.utilization:.2f}",
+            f"{1000 * o.overhead_s:.0f} ms",
+        )
         cells += (f"{1000 * o.start_s:.0f} ms",)
         made.add_row(o.policy, str(o.complete), *cells)
     return made

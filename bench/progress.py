@@ -1,4 +1,5 @@
-"""What is being done, on stderr, with the time that is left: a guess, from what a quiet two-core machine needs."""
+"""What is being done, on stderr, with the time that is left: a guess, from what a quiet two-core
+machine needs."""
 
 from __future__ import annotations
 
@@ -13,7 +14,8 @@ _TRUST_S = 20.0
 
 
 class Progress:
-    """The parts of a benchmark, one after the other. `expected_s` names them in order, with the seconds of each."""
+    """The parts of a benchmark, one after the other. `expected_s` names them in order, with the
+    seconds of each."""
 
     def __init__(self, expected_s: Mapping[str, float]) -> None:
         self._expected_s = dict(expected_s)
@@ -25,7 +27,8 @@ class Progress:
     def part(self, name: str) -> None:
         """The part of that name begins, and the one before is over."""
         self._done_s += self._expected_s.get(self._part, 0.0)
-        self._part, self._part_begin = name, time.perf_counter()
+        self._part = name
+        self._part_begin = time.perf_counter()
         self.say("")
 
     def say(self, detail: str) -> None:
@@ -34,12 +37,15 @@ class Progress:
         doing = f"{self._part}: {detail}" if detail else self._part
         line = f"{_clock(now - self._begin)}, about {_clock(self.left_s(now))} left · {doing}"
         if self._console.is_terminal:
-            self._console.print(f"\r\x1b[2K[dim]{escape(line)}[/]", end="", no_wrap=True, overflow="ellipsis")
+            self._console.print(
+                f"\r\x1b[2K[dim]{escape(line)}[/]", end="", no_wrap=True, overflow="ellipsis"
+            )
         else:
             self._console.print(escape(line), soft_wrap=True)
 
     def left_s(self, now: float) -> float:
-        """The rest of the plan, stretched as the parts that are over were, once they are long enough to tell."""
+        """The rest of the plan, stretched as the parts that are over were, once they are long
+        enough to tell."""
         pace = (self._part_begin - self._begin + _TRUST_S) / (self._done_s + _TRUST_S)
         current_s = self._expected_s.get(self._part, 0.0)
         later_s = max(0.0, sum(self._expected_s.values()) - self._done_s - current_s)

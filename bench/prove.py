@@ -1,12 +1,13 @@
-"""What takes longer than tests may: thousands of random cases, every shape by every strategy, figures on test beds.
+"""What takes longer than tests may: thousands of random cases, every shape by every strategy,
+figures on test beds.
 
-    python bench/prove.py [hour] [cases] [faults] [failures] [copies] [storage] [matrices] [places] [trouble] [slurm]
-        [beds] [sites] [pairs] [ways] [space] [peers] [home] [figures]
+    python bench/prove.py [hour] [cases] [faults] [bugs] [failures] [copies] [storage] [matrices] [places] [trouble] [slurm]
+        [interrupted] [beds] [sites] [pairs] [ways] [space] [peers] [home] [figures]
 
-`make prove` runs all of it and writes `docs/reference/proof.md`, one section for each part, with the commit that it was
-run on; where only some parts are named, the other sections stay as they are. Every row is a command that anyone can
-give alone, and `make test` runs a fixed sample of it.
-"""
+`make prove` runs all of it and writes `bench/proof.md`, one section for each part, with
+the commit that it was run on; where only some parts are named, the other sections stay as they are.
+Every row is a command that anyone can give alone, and `make test` runs a fixed sample of it.
+"""  # noqa: E501
 
 from __future__ import annotations
 
@@ -23,8 +24,13 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+if __name__ == "__main__":
+    sys.path[0] = str(Path(__file__).resolve().parents[1])  # so that `bench` is this folder's name
+
+from bench import planted
+
 ROOT = Path(__file__).resolve().parents[1]
-PAGE = ROOT / "docs" / "reference" / "proof.md"
+PAGE = ROOT / "bench" / "proof.md"
 WINDROW = str(Path(sys.executable).parent / "windrow")
 
 HEAD = """\
@@ -53,6 +59,7 @@ CASES: tuple[Row, ...] = (
         "every other property, ten times the cases, fresh ones",
         (
             "tests/unit",
+            "tests/lab",
             "tests/survival",
             "-m",
             "hypothesis",
@@ -62,8 +69,14 @@ CASES: tuple[Row, ...] = (
         {"WINDROW_FUZZ": "10"},
     ),
     (
-        "traces of all seven applications against their published tables, and caches of all sizes, compiled",
-        ("tests/unit/recipes/test_applications.py", "tests/unit/profile", "tests/unit/formats/test_strace.py", "-n2"),
+        "traces of all seven applications against their published tables, and caches of all "
+        "sizes, compiled",
+        (
+            "tests/unit/recipes/test_applications.py",
+            "tests/unit/profile",
+            "tests/unit/formats/test_strace.py",
+            "-n2",
+        ),
         {"WINDROW_FULL": "1", "WINDROW_FUZZ": "10"},
     ),
     (
@@ -93,8 +106,14 @@ MATRICES: tuple[Row, ...] = (
         {"WINDROW_FULL": "1", "WINDROW_TEST_CLUSTERS": "5"},
     ),
     (
-        "needs of tasks (GPUs, memory, disk, named resources) on a Slurm with four kinds of nodes, and on this machine",
-        ("tests/slurm/test_needs_on_slurm.py", "tests/real/test_needs_local.py", "-n2", "--dist=loadfile"),
+        "needs of tasks (GPUs, memory, disk, named resources) on a Slurm with four kinds of "
+        "nodes, and on this machine",
+        (
+            "tests/slurm/test_needs_on_slurm.py",
+            "tests/real/test_needs_local.py",
+            "-n2",
+            "--dist=loadfile",
+        ),
         {"WINDROW_FULL": "1"},
     ),
 )
@@ -102,18 +121,21 @@ MATRICES: tuple[Row, ...] = (
 
 PLACES: tuple[Row, ...] = (
     (
-        "every shape of workflow on a Slurm behind a real sshd, as another user; cut connections, full disks",
+        "every shape of workflow on a Slurm behind a real sshd, as another user; cut "
+        "connections, full disks",
         ("tests/slurm/test_far.py", "tests/slurm/test_ssh.py", "-n1"),
         {"WINDROW_FULL": "1"},
     ),
     (
-        "every shape of workflow on two Slurms at once, the second behind sshd with files of its own; a controller dead"
+        "every shape of workflow on two Slurms at once, the second behind sshd with files of its "
+        "own; a controller dead"
         " for the whole run, a site gone for good halfway, a disk that stays full",
         ("tests/slurm/test_two_slurms.py", "-n1"),
         {"WINDROW_FULL": "1"},
     ),
     (
-        "partitions of one Slurm as sites: the free one is chosen, and a waiting job moves to one that becomes free",
+        "partitions of one Slurm as sites: the free one is chosen, and a waiting job moves to "
+        "one that becomes free",
         ("tests/slurm/test_partitions.py", "-n2", "--dist=loadfile"),
         {"WINDROW_FULL": "1"},
     ),
@@ -121,7 +143,8 @@ PLACES: tuple[Row, ...] = (
 
 TROUBLE: tuple[Row, ...] = (
     (
-        "managers, agents, nodes and controllers killed, disks full, clocks stepped: by every strategy",
+        "managers, agents, nodes and controllers killed, disks full, clocks stepped: by every "
+        "strategy",
         ("tests/survival", "tests/slurm/test_survival.py", *_SIDE_BY_SIDE),
         {"WINDROW_FULL": "1"},
     ),
@@ -131,7 +154,8 @@ TROUBLE: tuple[Row, ...] = (
         {"WINDROW_FULL": "1"},
     ),
     (
-        "reliability learned from lives: coverage of its intervals in known worlds, 300 each; 60 runs on spot nodes",
+        "reliability learned from lives: coverage of its intervals in known worlds, 300 each; 60 "
+        "runs on spot nodes",
         ("tests/unit/forecast/test_lives.py", "tests/survival/test_choosing.py", "-n2"),
         {"WINDROW_FULL": "1"},
     ),
@@ -157,8 +181,11 @@ class Took:
 
 def timed(argv: Sequence[str], folder: Path, env: dict[str, str]) -> Took:
     """Run the command to its end."""
-    before, began = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
-    subprocess.run([WINDROW, *argv], cwd=folder, env={**os.environ, **env}, check=True, capture_output=True)
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    began = time.monotonic()
+    subprocess.run(
+        [WINDROW, *argv], cwd=folder, env={**os.environ, **env}, check=True, capture_output=True
+    )
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     cpu_s = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
     return Took(time.monotonic() - began, cpu_s)
@@ -176,7 +203,18 @@ def first_hour(folder: Path) -> Iterator[tuple[str, Took, Took]]:
         ("explain", "sum"),
         ("report",),
         ("--help",),
-        ("generate", "montage", "--tasks", "250", "--work", "500h", "--seed", "1", "-o", "montage.json"),
+        (
+            "generate",
+            "montage",
+            "--tasks",
+            "250",
+            "--work",
+            "500h",
+            "--seed",
+            "1",
+            "-o",
+            "montage.json",
+        ),
         ("compare", "montage.json"),
     )
     for argv in commands:
@@ -186,10 +224,11 @@ def first_hour(folder: Path) -> Iterator[tuple[str, Took, Took]]:
 
 
 def proved(what: str, argv: Sequence[str], env: dict[str, str]) -> tuple[str, str]:
-    """A row with the last line of a run of these tests and the command that gives it; and what failed.
+    """A row with the last line of a run of these tests and the command that gives it; and what
+    failed.
 
-    Tests of real processes wait for a limited time, and a busy machine may take longer: those that failed run once
-    more, alone, and the row says both.
+    Tests of real processes wait for a limited time, and a busy machine may take longer: those that
+    failed run once more, alone, and the row says both.
     """
     given = " ".join([*(f"{name}={value}" for name, value in env.items()), "pytest", *argv])
     code, said = _tested(argv, env)
@@ -202,7 +241,9 @@ def proved(what: str, argv: Sequence[str], env: dict[str, str]) -> tuple[str, st
 
 def _tested(argv: Sequence[str], env: dict[str, str]) -> tuple[int, str]:
     command = [str(Path(sys.executable).parent / "pytest"), *argv]
-    done = subprocess.run(command, cwd=ROOT, env={**os.environ, **env}, check=False, capture_output=True, text=True)
+    done = subprocess.run(
+        command, cwd=ROOT, env={**os.environ, **env}, check=False, capture_output=True, text=True
+    )
     print(done.stdout[-2000:], flush=True)
     return done.returncode, done.stdout
 
@@ -216,18 +257,26 @@ def _outcome(said: str) -> str:
 STORAGE: tuple[Row, ...] = (
     (
         "workloads that move data: the kernel against its law, 3,000 fresh cases",
-        ("tests/unit/sim/test_flows.py", "-n2"),
+        ("tests/lab/storage/test_flows.py", "-n2"),
         {"WINDROW_FUZZ": "50"},
     ),
     (
         "storage allocations: inclusions and models",
-        ("tests/unit/storage/test_allocations.py", "-n2"),
+        ("tests/lab/storage/test_allocations.py", "-n2"),
         {"WINDROW_FUZZ": "50"},
     ),
     (
         "caches block by block, every claim of the thesis has its measure",
-        ("tests/unit/reproductions/test_bent.py",),
+        ("tests/lab/reproductions/test_bent.py",),
         {},
+    ),
+)
+
+INTERRUPTED: tuple[Row, ...] = (
+    (
+        "200 runs without a manager for most of their time: held node time within nodes x span",
+        ("tests/unit/lab/test_held.py", "-n2"),
+        {"WINDROW_FULL": "1"},
     ),
 )
 
@@ -237,13 +286,22 @@ Section = tuple[list[str], list[str]]
 def hour() -> Section:
     """The commands of a new user."""
     lines = ["With an empty folder for compiled code, then once more.", ""]
-    lines += ["| command | cold, wall | cold, CPU | warm, wall | warm, CPU |", "| --- | ---: | ---: | ---: | ---: |"]
+    lines += [
+        "| command | cold, wall | cold, CPU | warm, wall | warm, CPU |",
+        "| --- | ---: | ---: | ---: | ---: |",
+    ]
     with tempfile.TemporaryDirectory() as folder:
         for name, cold, warm in first_hour(Path(folder)):
-            took = " | ".join(f"{value:.1f} s" for value in (cold.wall_s, cold.cpu_s, warm.wall_s, warm.cpu_s))
+            took = " | ".join(
+                f"{value:.1f} s" for value in (cold.wall_s, cold.cpu_s, warm.wall_s, warm.cpu_s)
+            )
             lines.append(f"| `{name}` | {took} |")
             print(lines[-1], flush=True)
-    return [*lines, "", "CPU time: the command and the processes it waits for, without the agents of jobs."], []
+    return [
+        *lines,
+        "",
+        "CPU time: the command and the processes it waits for, without the agents of jobs.",
+    ], []
 
 
 def tests(rows: Sequence[Row]) -> Section:
@@ -262,19 +320,24 @@ FAULTS: dict[str, tuple[str, tuple[tuple[str, str], ...]]] = {
                 "--every-record --seed 4 --strategy level-by-level",
             ),
             ("10,000 runs of 60 tasks, each with up to 8 faults", "--seed 100000 --runs 10000"),
-            ("1,000 runs in which two jobs run the same tasks", "--seed 200000 --runs 1000 --copies 2"),
+            (
+                "1,000 runs in which two jobs run the same tasks",
+                "--seed 200000 --runs 1000 --copies 2",
+            ),
         ),
     ),
     "faults-copies": (
         "Faults while tasks have copies",
         (
             (
-                "500 runs in which tasks have up to three replicas, and copies for a reliability of 0.95 and when late",
-                "--seed 400000 --runs 500 --replicas 3 --reliability 0.95 --speculate 1",
+                "500 runs in which tasks have up to three replicas, and copies for a reliability "
+                "of 0.95 and when late",
+                "--seed 400000 --runs 500 --replicas 3 --reliability 0.95 --with late-copies",
             ),
             (
                 "each kind of fault at each record of such a run",
-                "--every-record --seed 5 --lanes 3 --levels 3 --replicas 2 --reliability 0.95 --speculate 1",
+                "--every-record --seed 5 --lanes 3 --levels 3 --replicas 2 --reliability 0.95 "
+                "--with late-copies",
             ),
         ),
     ),
@@ -283,49 +346,70 @@ FAULTS: dict[str, tuple[str, tuple[tuple[str, str], ...]]] = {
         (
             (
                 "1,000 runs of tasks with checkpoints, in jobs shorter than some of them",
-                "--seed 600000 --runs 1000 --checkpoints 1",
+                "--seed 600000 --runs 1000 --with checkpoints",
             ),
             (
                 "each kind of fault at each record of such a run",
-                "--every-record --seed 8 --lanes 3 --levels 3 --checkpoints 1",
+                "--every-record --seed 8 --lanes 3 --levels 3 --with checkpoints",
             ),
         ),
     ),
     "faults-local": (
         "Faults while jobs keep files on disks of their nodes",
         (
-            ("10,000 such runs of 12 tasks", "--seed 900000 --runs 10000 --lanes 3 --levels 4 --local 1"),
+            (
+                "10,000 such runs of 12 tasks",
+                "--seed 900000 --runs 10000 --lanes 3 --levels 4 --with disks",
+            ),
             (
                 "each kind of fault at each record of such a run",
-                "--every-record --seed 11 --lanes 3 --levels 3 --local 1",
+                "--every-record --seed 11 --lanes 3 --levels 3 --with disks",
             ),
         ),
     ),
     "faults-temporary": (
         "Faults while files are deleted",
         (
-            ("1,000 runs that keep only some of their files", "--seed 700000 --runs 1000 --temporary 1"),
+            (
+                "1,000 runs that keep only some of their files",
+                "--seed 700000 --runs 1000 --with temporary",
+            ),
             (
                 "each kind of fault at each record of such a run",
-                "--every-record --seed 9 --lanes 3 --levels 3 --temporary 1",
+                "--every-record --seed 9 --lanes 3 --levels 3 --with temporary",
             ),
         ),
     ),
     "faults-space": (
         "Faults within a limit on space",
         (
-            ("1,000 runs within a limit on space", "--seed 800000 --runs 1000 --space 1"),
+            ("1,000 runs within a limit on space", "--seed 800000 --runs 1000 --with space"),
             (
                 "each kind of fault at each record of such a run",
-                "--every-record --seed 11 --lanes 3 --levels 3 --space 1",
+                "--every-record --seed 11 --lanes 3 --levels 3 --with space",
             ),
         ),
     ),
     "faults-places": (
         "Faults while files are at two places",
         (
-            ("1,000 runs at two places of files, of up to 8 faults each", "--seed 300000 --runs 1000 --far 1"),
-            ("each kind of fault at each record of such a run", "--every-record --seed 7 --lanes 3 --levels 4 --far 1"),
+            (
+                "1,000 runs at two places of files, of up to 8 faults each",
+                "--seed 300000 --runs 1000 --with far",
+            ),
+            (
+                "each kind of fault at each record of such a run",
+                "--every-record --seed 7 --lanes 3 --levels 4 --with far",
+            ),
+        ),
+    ),
+    "faults-mixed": (
+        "Faults in worlds of all kinds",
+        (
+            (
+                "10,000 runs, each in a world that it draws",
+                "--seed 1000000 --runs 10000 --with mixed",
+            ),
         ),
     ),
     "faults-weibull": (
@@ -339,7 +423,8 @@ FAULTS: dict[str, tuple[str, tuple[tuple[str, str], ...]]] = {
         ),
     ),
 }
-"""Runs in virtual time, by part: its title, and what is run with which options. Each takes less than an hour."""
+"""Runs in virtual time, by part: its title, and what is run with which options. Each takes less
+than an hour."""
 
 
 def faults(rows: Sequence[tuple[str, str]]) -> Section:
@@ -348,18 +433,49 @@ def faults(rows: Sequence[tuple[str, str]]) -> Section:
     lines += ["Faults met are those that had something to strike.", ""]
     lines += ["| what | runs | managers | violations | run-hours | per second of CPU | command |"]
     lines += ["| --- | ---: | ---: | ---: | ---: | ---: | --- |"]
-    wrong, met = [], []
+    wrong = []
+    met = []
     for what, words in rows:
-        command = [sys.executable, "-m", "windrow.lab.virtual", *words.split(), f"--workers={os.cpu_count()}", "--json"]
+        command = [
+            sys.executable,
+            "-m",
+            "windrow.lab.virtual",
+            *words.split(),
+            f"--workers={os.cpu_count()}",
+            "--json",
+        ]
         done = subprocess.run(command, cwd=ROOT, check=False, stdout=subprocess.PIPE, text=True)
         found = json.loads(done.stdout)
-        counts = f"{found['runs']:,} | {found['managers']:,} | {len(found['violations'])} | {found['hours']:,.0f}"
+        counts = (
+            f"{found['runs']:,} | {found['managers']:,} | {len(found['violations'])} | "
+            f"{found['hours']:,.0f}"
+        )
         pace = found["hours"] / found["cpu_s"]
-        lines.append(f"| {what} | {counts} | {pace:.1f} | `python -m windrow.lab.virtual {words}` |")
-        met += ["", f"Met in {what}: " + ", ".join(f"{kind} {count:,}" for kind, count in found["met"].items()) + "."]
+        lines.append(
+            f"| {what} | {counts} | {pace:.1f} | `python -m windrow.lab.virtual {words}` |"
+        )
+        met += ["", f"Met in {what}: {_listed(found['met'])}."]
+        met += ["", f"Looked at in {what}: {_listed(found['exercised'])}."]
+        met += ["", f"**Never met** in {what}: {', '.join(found['never'])}."] * bool(found["never"])
         wrong += [what] if done.returncode else []
         print("\n".join([lines[-1], *found["violations"]]), flush=True)
     return [*lines, *met], wrong
+
+
+def _listed(counts: dict[str, int]) -> str:
+    return ", ".join(f"{name} {count:,}" for name, count in counts.items())
+
+
+def bugs() -> Section:
+    """Bugs put in by hand."""
+    lines = [
+        f"Each is put into a copy of the source, and up to {planted.MOST_RUNS} worlds of all kinds",
+        f"are played with it: `python -m windrow.lab.virtual {planted.WORLDS}`. The bugs are in",
+        "`tests/planted`.",
+        "",
+    ]
+    rows, wrong = planted.table()
+    return [*lines, *rows], wrong
 
 
 def said_by(script: str, what: str, *words: str) -> Section:
@@ -367,7 +483,9 @@ def said_by(script: str, what: str, *words: str) -> Section:
     command = [sys.executable, str(ROOT / "bench" / script), *words]
     done = subprocess.run(command, cwd=ROOT, check=False, stdout=subprocess.PIPE, text=True)
     given = " ".join([f"python bench/{script}", *words])
-    return [f"`{given}`: {what}.", "", *done.stdout.strip().splitlines()], [what] * bool(done.returncode)
+    return [f"`{given}`: {what}.", "", *done.stdout.strip().splitlines()], [what] * bool(
+        done.returncode
+    )
 
 
 PEERS: tuple[Row, ...] = (
@@ -377,12 +495,14 @@ PEERS: tuple[Row, ...] = (
         {"WINDROW_FULL": "1"},
     ),
     (
-        "12,000 requests to the server of a node: unsigned, replayed, expired, of another run, escaping, malformed",
+        "12,000 requests to the server of a node: unsigned, replayed, expired, of another run, "
+        "escaping, malformed",
         ("tests/unit/agent/test_peer_fuzz.py",),
         {"WINDROW_FULL": "1"},
     ),
     (
-        "nodes that share data, seen by another user: what it can read, which ports are open, where the key is",
+        "nodes that share data, seen by another user: what it can read, which ports are open, "
+        "where the key is",
         ("tests/unit/agent/test_no_entry.py",),
         {"WINDROW_FULL": "1"},
     ),
@@ -399,8 +519,11 @@ def peers() -> Section:
     lines, wrong = tests(PEERS)
     for more in ((), ("1000", "8", "100")):
         server = "from a slow home" if more else "without a slow file server"
-        said, failed = said_by("shared_inputs.py", f"one input of many tasks on a private Slurm, {server}", *more)
-        lines, wrong = [*lines, "", *said], [*wrong, *failed]
+        said, failed = said_by(
+            "shared_inputs.py", f"one input of many tasks on a private Slurm, {server}", *more
+        )
+        lines = [*lines, "", *said]
+        wrong = [*wrong, *failed]
     return lines, wrong
 
 
@@ -408,49 +531,72 @@ PARTS: dict[str, tuple[str, Callable[[], Section]]] = {
     "hour": ("The first hour", hour),
     "cases": ("Many more cases", lambda: tests(CASES)),
     **{name: (title, partial(faults, rows)) for name, (title, rows) in FAULTS.items()},
+    "bugs": ("Bugs put in by hand", bugs),
     "failures": (
         "What failures of nodes cost on KTH",
-        lambda: said_by("failing.py", "strategies on the same failures, and foresight that expects them or not"),
+        lambda: said_by(
+            "failing.py", "strategies on the same failures, and foresight that expects them or not"
+        ),
     ),
     "copies": (
         "Copies of tasks where nodes fail",
-        lambda: said_by("copies.py", "the same failures without and with copies, and 200 tasks on a failing Slurm"),
+        lambda: said_by(
+            "copies.py",
+            "the same failures without and with copies, and 200 tasks on a failing Slurm",
+        ),
     ),
     "storage": ("Files that take space", lambda: tests(STORAGE)),
     "matrices": ("Full matrices", lambda: tests(MATRICES)),
     "places": ("Far clusters, two Slurms, partitions", lambda: tests(PLACES)),
     "trouble": ("Real processes killed, disks full, clocks stepped", lambda: tests(TROUBLE)),
+    "interrupted": ("Node time of interrupted runs", lambda: tests(INTERRUPTED)),
     "slurm": ("Slurm as sites run it", lambda: tests(AS_RUN)),
     "beds": (
         "Strategies on a test bed",
-        lambda: said_by("pays.py", "the same workflows on a busy private Slurm and in the simulator"),
+        lambda: said_by(
+            "pays.py", "the same workflows on a busy private Slurm and in the simulator"
+        ),
     ),
     "sites": (
         "Two unequal sites",
-        lambda: said_by("sites.py", "workflows on two unequal sites under the load of real logs, in virtual time"),
+        lambda: said_by(
+            "sites.py",
+            "workflows on two unequal sites under the load of real logs, in virtual time",
+        ),
     ),
     "pairs": (
         "Two unequal Slurms",
-        lambda: said_by("two_slurms.py", "workflows on two busy private Slurms, one behind sshd with files of its own"),
+        lambda: said_by(
+            "two_slurms.py",
+            "workflows on two busy private Slurms, one behind sshd with files of its own",
+        ),
     ),
     "ways": (
         "Four ways over two Slurms",
-        lambda: said_by("four_ways.py", "chapter 5 of Zhang's thesis on two private Slurms, without load and with it"),
+        lambda: said_by(
+            "four_ways.py",
+            "chapter 5 of Zhang's thesis on two private Slurms, without load and with it",
+        ),
     ),
     "space": (
         "Files within a limit",
         lambda: said_by(
-            "space.py", "runs in a file system of exactly their limit, killed at random; what a limit costs"
+            "space.py",
+            "runs in a file system of exactly their limit, killed at random; what a limit costs",
         ),
     ),
     "peers": ("Data that all nodes share", peers),
     "home": (
         "Data behind a slow home",
-        lambda: said_by("slow_home.py", "64 pipelines on a private Slurm: today's way, local data, and volumes"),
+        lambda: said_by(
+            "slow_home.py", "64 pipelines on a private Slurm: today's way, local data, and volumes"
+        ),
     ),
     "figures": (
         "Data on a test bed",
-        lambda: said_by("shared_data.py", "hosts in network namespaces, with links of a given speed"),
+        lambda: said_by(
+            "shared_data.py", "hosts in network namespaces, with links of a given speed"
+        ),
     ),
 }
 
@@ -460,7 +606,9 @@ _NOT_PAGE = (".", f":!{PAGE.relative_to(ROOT)}")
 
 
 def _git(*words: str) -> str:
-    return subprocess.run(["git", *words], cwd=ROOT, capture_output=True, text=True, check=False).stdout.strip()
+    return subprocess.run(
+        ["git", *words], cwd=ROOT, capture_output=True, text=True, check=False
+    ).stdout.strip()
 
 
 def sections() -> dict[str, str]:
@@ -472,12 +620,18 @@ def sections() -> dict[str, str]:
 def main(names: Sequence[str]) -> int:
     """Run these parts, or all, and write the page."""
     if unknown := set(names) - set(PARTS):
-        print(f"prove: unknown part {', '.join(sorted(unknown))}; there are {', '.join(PARTS)}", file=sys.stderr)
+        print(
+            f"prove: unknown part {', '.join(sorted(unknown))}; there are {', '.join(PARTS)}",
+            file=sys.stderr,
+        )
         return 2
     commit = _git("describe", "--always") + ", with changes" * bool(
         _git("diff", "HEAD", "--name-only", "--", *_NOT_PAGE)
     )
-    head = f"Commit `{commit}`, Python {'.'.join(map(str, sys.version_info[:3]))}, {os.cpu_count()} cores."
+    head = (
+        f"Commit `{commit}`, Python {'.'.join(map(str, sys.version_info[:3]))}, "
+        f"{os.cpu_count()} cores."
+    )
     failed: list[str] = []
     for name in names or PARTS:
         heading, prove = PARTS[name]

@@ -1,9 +1,11 @@
-"""Bent's figures of chapter 3 on a test bed of namespaces, with the simulator beside each; then nginx and plain copies.
+"""Bent's figures of chapter 3 on a test bed of namespaces, with the simulator beside each; then
+nginx and plain copies.
 
     python bench/shared_data.py
 
-Bytes must be those of arithmetic and of the simulator; times must be within 10 % of the simulator's at the median and
-20 % at nine tenths. Where namespaces are not allowed it says so and ends well, with nothing shown.
+Bytes must be those of arithmetic and of the simulator; times must be within 10 % of the simulator's
+at the median and 20 % at nine tenths. Where namespaces are not allowed it says so and ends well,
+with nothing shown.
 """
 
 from __future__ import annotations
@@ -38,8 +40,8 @@ from bench.loads import (  # noqa: E402
     scoped,
 )
 from bench.network_bed import KB, MB, Bed, Host, bed, why_not  # noqa: E402
-from windrow.reproductions.bent.copies import done_s, wiping  # noqa: E402
-from windrow.storage.replicas import RULES, Replicas  # noqa: E402
+from windrow.agent.data.replicas import RULES, Replicas  # noqa: E402
+from windrow_lab.reproductions.bent.copies import done_s, wiping  # noqa: E402
 
 BLOCK = 16 * 1024
 
@@ -64,7 +66,10 @@ class Point:
     @property
     def is_exact(self) -> bool:
         """Whether the bytes are those of arithmetic, and of the simulator but for its fractions."""
-        return self.crossed == self.expected and abs(self.played - self.crossed) < 1 + 1e-9 * self.crossed
+        return (
+            self.crossed == self.expected
+            and abs(self.played - self.crossed) < 1 + 1e-9 * self.crossed
+        )
 
 
 def run(made: Bed, work: Work, way: Way, *, is_warm: bool = False) -> tuple[int, float]:
@@ -105,7 +110,9 @@ def at_once(calls: Sequence[Callable[[], None]]) -> None:
             done.result()
 
 
-def point(made: Bed, case: str, work: Work, way: Way, latency_s: float, *, is_warm: bool = False) -> Point:
+def point(
+    made: Bed, case: str, work: Work, way: Way, latency_s: float, *, is_warm: bool = False
+) -> Point:
     """One run, beside the simulator."""
     from bench.played_bed import environment, played
 
@@ -113,7 +120,11 @@ def point(made: Bed, case: str, work: Work, way: Way, latency_s: float, *, is_wa
     where = environment(len(made.nodes), made.home_rate, latency_s)
     beside = played(work, way, where, is_warm=is_warm)
     expected = arithmetic(work, way, len(made.nodes), is_warm=is_warm)
-    name = f"{way.name}, {'warm' if is_warm else 'cold'}" if way in (STANDALONE, BOTH) and "like" in case else way.name
+    name = (
+        f"{way.name}, {'warm' if is_warm else 'cold'}"
+        if way in (STANDALONE, BOTH) and "like" in case
+        else way.name
+    )
     return Point(case, name, crossed, expected, took_s, beside.moved, beside.time_s)
 
 
@@ -129,8 +140,10 @@ def figure_3_3(made: Bed, width: int = 48, size: int = 120_000, run_s: float = 0
 
 
 def figure_3_7(made: Bed) -> list[Point]:
-    """Two applications, to scale: caching matters for one, keeping pipeline data where they are made for the other."""
-    latency_s, found = made.latency_s(), list[Point]()
+    """Two applications, to scale: caching matters for one, keeping pipeline data where they are
+    made for the other."""
+    latency_s = made.latency_s()
+    found = list[Point]()
     for case, work in (("BLAST-like", blast(32, 1 / 500)), ("HF-like", hartree_fock(32, 1 / 4000))):
         found.append(point(made, case, work, REMOTE, latency_s))
         for way, is_warm in itertools.product((STANDALONE, BOTH), (False, True)):
@@ -138,8 +151,11 @@ def figure_3_7(made: Bed) -> list[Point]:
     return found
 
 
-def orders(made: Bed, volume: int, order: str, rounds: int, room: int, block: int) -> tuple[int, float, list[int]]:
-    """Figure 3.4: bytes that cross, seconds and turns, where all nodes scan each of four volumes in step."""
+def orders(
+    made: Bed, volume: int, order: str, rounds: int, room: int, block: int
+) -> tuple[int, float, list[int]]:
+    """Figure 3.4: bytes that cross, seconds and turns, where all nodes scan each of four volumes in
+    step."""
     made.files({"all": 4 * volume * block})
     made.members(room * block, block)
     made.all("add", "all", made.url("all"))
@@ -153,10 +169,12 @@ def orders(made: Bed, volume: int, order: str, rounds: int, room: int, block: in
 
 
 def figure_3_4(made: Bed, block: int = 48 * 1024, room: int = 6) -> list[Point]:
-    """How often each of four volumes crosses, by its size in parts of the whole cache; knees at 25 % and 100 %."""
+    """How often each of four volumes crosses, by its size in parts of the whole cache; knees at 25
+    % and 100 %."""
     from bench.played_bed import environment, played_scans, scans
 
-    members, found = len(made.nodes), list[Point]()
+    members = len(made.nodes)
+    found = list[Point]()
     where = environment(members, made.home_rate, made.latency_s(), made.node_rate * MB)
     for order, volume in itertools.product(("depth-first", "breadth-first"), (6, 8, 24, 28)):
         crossed, took_s, turns = orders(made, volume, order, 4, room, block)
@@ -170,14 +188,28 @@ def figure_3_4(made: Bed, block: int = 48 * 1024, room: int = 6) -> list[Point]:
 
 
 def replicated(
-    made: Bed, rule: str, size: int, wipes: Sequence[Sequence[float]], *, stage_s: float, width: int, depth: int = 3
+    made: Bed,
+    rule: str,
+    size: int,
+    wipes: Sequence[Sequence[float]],
+    *,
+    stage_s: float,
+    width: int,
+    depth: int = 3,
 ) -> float:
-    """Figure 3.6: seconds until all pipelines are done on nodes whose disks are wiped at these times.
+    """Figure 3.6: seconds until all pipelines are done on nodes whose disks are wiped at these
+    times.
 
-    What is copied goes over one link, one after the other. The rule is told the figure's seconds: a stage takes 60.
+    What is copied goes over one link, one after the other. The rule is told the figure's seconds: a
+    stage takes 60.
     """
-    rules, left, link, lock = Replicas(rule), list(range(width)), threading.Lock(), threading.Lock()
-    scale, url, ends = 60 / stage_s, made.url("")[:-1], list[float]()
+    rules = Replicas(rule)
+    left = list(range(width))
+    link = threading.Lock()
+    lock = threading.Lock()
+    scale = 60 / stage_s
+    url = made.url("")[:-1]
+    ends = list[float]()
 
     def work(node: Host) -> None:
         while left:
@@ -220,7 +252,8 @@ def replicated(
 def copying_s(made: Bed, size: int) -> float:
     """What one copy takes on an idle bed, which the simulator is told."""
     made.members(MB, BLOCK)
-    node, times = made.nodes[0], list[float]()
+    node = made.nodes[0]
+    times = list[float]()
     node.ask("wipe", [])
     node.ask("stage", "v", 0, 0.0, size)
     for _ in range(5):
@@ -231,8 +264,11 @@ def copying_s(made: Bed, size: int) -> float:
 
 
 def figure_3_6(made: Bed, stage_s: float = 0.6, seeds: int = 1) -> tuple[list[Point], list[str]]:
-    """Never, always, where it pays: without losses, and with disks wiped every 3 stages on average. What is wrong."""
-    nodes, found, wrong = len(made.nodes), list[Point](), list[str]()
+    """Never, always, where it pays: without losses, and with disks wiped every 3 stages on average.
+    What is wrong."""
+    nodes = len(made.nodes)
+    found = list[Point]()
+    wrong = list[str]()
     for size in (40 * KB, 80 * KB):
         copy_s = copying_s(made, size) * 60 / stage_s
         for seed in range(seeds + 1):
@@ -241,7 +277,9 @@ def figure_3_6(made: Bed, stage_s: float = 0.6, seeds: int = 1) -> tuple[list[Po
                 wipes = [list(itertools.islice(one, 40)) for one in wiping(mtbf_s, seed, nodes)]
                 scaled = [[when * stage_s / 60 for when in times if when < 1e9] for times in wipes]
                 took_s = replicated(made, rule, size, scaled, stage_s=stage_s, width=4 * nodes)
-                beside = done_s(rule, copy_s, mtbf_s, seed, width=4 * nodes, nodes=nodes) * stage_s / 60
+                beside = (
+                    done_s(rule, copy_s, mtbf_s, seed, width=4 * nodes, nodes=nodes) * stage_s / 60
+                )
                 case = f"{size // KB} KB, {f'wiped, seed {seed}' if seed else 'never wiped'}"
                 found.append(Point(case, rule, 0, 0, took_s, 0, beside))
     for first in range(0, len(found), 3 * (seeds + 1)):
@@ -250,19 +288,25 @@ def figure_3_6(made: Bed, stage_s: float = 0.6, seeds: int = 1) -> tuple[list[Po
         rough = [mean(one.took_s for one in points[1:]) for points in (never, always, pays)]
         wrong += [] if calm else [f"figure 3.6, {never[0].case}"]
         wrong += (
-            [] if rough[2] < min(rough[0], 1.05 * rough[1]) else [f"figure 3.6, {never[1].case.split(',')[0]}, wiped"]
+            []
+            if rough[2] < min(rough[0], 1.05 * rough[1])
+            else [f"figure 3.6, {never[1].case.split(',')[0]}, wiped"]
         )
     return found, wrong
 
 
-def figure_3_8(made: Bed, work: Work, join_s: float) -> tuple[list[tuple[object, ...]], list[Point], list[str]]:
-    """Two sites, the second of which joins late: what home has sent by when, beside the simulator; what is wrong."""
+def figure_3_8(
+    made: Bed, work: Work, join_s: float
+) -> tuple[list[tuple[object, ...]], list[Point], list[str]]:
+    """Two sites, the second of which joins late: what home has sent by when, beside the simulator;
+    what is wrong."""
     from bench.played_bed import environment, flow_of, home_bytes, played
 
     made.files({"batch0": work.batch})
     made.members(10 * MB, BLOCK, 2)
     made.all("add", "batch0", made.url("batch0"))
-    half, latency_s = len(made.nodes) // 2, made.latency_s()
+    half = len(made.nodes) // 2
+    latency_s = made.latency_s()
     made.crossed()
     begun = time.monotonic()
 
@@ -273,7 +317,8 @@ def figure_3_8(made: Bed, work: Work, join_s: float) -> tuple[list[tuple[object,
     at_once([partial(at_site, site) for site in range(2)])
     took_s = time.monotonic() - begun
     moved = [(when - begun, name, size) for when, name, size in made.home.ask("crossed")]
-    where, flow = environment(half, made.home_rate, latency_s), flow_of(work, BOTH, half)
+    where = environment(half, made.home_rate, latency_s)
+    flow = flow_of(work, BOTH, half)
     beside = played(work, BOTH, where)
     times = [took_s * k / 10 for k in range(1, 11)]
     second = home_bytes(flow, where, [when - join_s for when in times])
@@ -285,13 +330,25 @@ def figure_3_8(made: Bed, work: Work, join_s: float) -> tuple[list[tuple[object,
     fetched = [at for at, name, _ in moved if name == "batch0"]
     early = sum(size for at, name, size in moved if name == "batch0" and at < join_s)
     wrong = (
-        [] if early == work.batch and max(fetched) < join_s + beside.time_s / 2 else ["figure 3.8: when home is read"]
+        []
+        if early == work.batch and max(fetched) < join_s + beside.time_s / 2
+        else ["figure 3.8: when home is read"]
     )
     expected = 2 * (work.batch + work.width * work.result)
     crossed = sum(size for _, _, size in moved)
     return (
         rows,
-        [Point("two sites", "both", crossed, expected, took_s, 2 * beside.moved, join_s + beside.time_s)],
+        [
+            Point(
+                "two sites",
+                "both",
+                crossed,
+                expected,
+                took_s,
+                2 * beside.moved,
+                join_s + beside.time_s,
+            )
+        ],
         wrong,
     )
 
@@ -318,7 +375,11 @@ def show(title: str, first: str, points: Sequence[Point], *, has_bytes: bool = T
     table(f"way | {first} | {head}took | simulated | error", rows)
     errors = sorted(abs(one.error) for one in points)
     most = quantiles(errors, n=10, method="inclusive")[-1] if len(errors) > 1 else errors[0]
-    print(f"Simulated times are off by {median(errors):.1%} at the median, {most:.1%} at nine tenths.\n", flush=True)
+    print(
+        f"Simulated times are off by {median(errors):.1%} at the median, {most:.1%} at nine "
+        "tenths.\n",
+        flush=True,
+    )
     what = title.partition(":")[0]
     wrong = [f"{what}, {one.way}, {one.case}: bytes" for one in points if not one.is_exact]
     return wrong + [f"{what}: simulated times"] * (median(errors) > 0.1 or most > 0.2)
@@ -332,20 +393,33 @@ def main() -> int:
         os.nice(-10)
     wrong = list[str]()
     with bed(4) as made:
-        about = "48 pipelines of 120 KB (the figure's 100 MB, scaled) and 0.2 s, four nodes, home at 1 MB/s"
+        about = (
+            "48 pipelines of 120 KB (the figure's 100 MB, scaled) and 0.2 s, four nodes, "
+            "home at 1 MB/s"
+        )
         wrong += show(f"Figure 3.3: {about}.", "batch share", figure_3_3(made))
-        about = "four volumes, by their size in parts of the cooperative cache, and how often each crosses"
+        about = (
+            "four volumes, by their size in parts of the cooperative cache, and how often "
+            "each crosses"
+        )
         wrong += show(f"Figure 3.4: {about}.", "size: times", figure_3_4(made))
-        about = "32 pipelines on four nodes, home at 1 MB/s; 1/500 of BLAST and 1/4000 of HF in bytes and seconds"
+        about = (
+            "32 pipelines on four nodes, home at 1 MB/s; 1/500 of BLAST and 1/4000 of HF in "
+            "bytes and seconds"
+        )
         wrong += show(f"Figure 3.7: {about}.", "load", figure_3_7(made))
     with bed(16) as made:
         points, failed = figure_3_6(made)
-        about = "64 pipelines of three stages of 0.6 s on 16 nodes, whose disks are wiped every 1.8 s, or never"
+        about = (
+            "64 pipelines of three stages of 0.6 s on 16 nodes, whose disks are wiped every "
+            "1.8 s, or never"
+        )
         wrong += failed + show(f"Figure 3.6: {about}.", "replica", points, has_bytes=False)
     with bed(8) as made:
         rows, points, failed = figure_3_8(made, cms(24, 1 / 100, 0.5), 2.0)
         about = (
-            "two sites of four nodes, 24 pipelines each; the second joins after 2 s. What has crossed from and to home"
+            "two sites of four nodes, 24 pipelines each; the second joins after 2 s. What "
+            "has crossed from and to home"
         )
         print(f"Figure 3.8: {about}.\n")
         table("after | of data that all read | in all | simulated", rows)

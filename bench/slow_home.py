@@ -1,20 +1,24 @@
-"""Does keeping data near the work pay where home is slow? 64 pipelines on a private Slurm, in three ways.
+"""Does keeping data near the work pay where home is slow? 64 pipelines on a private Slurm, in three
+ways.
 
     python bench/slow_home.py [SCALE]
 
-A pipeline is two tasks: the first reads 50 MB that all pipelines read (batch) and 50 KB of its own (endpoint), and
-writes 10 MB, which the second reads (pipeline data, 20 MB in all); that writes a result of 50 KB (endpoint). Each also
-computes for a second: it sleeps. Home gives and takes 80 MB/s in all. SCALE (default 10) divides sizes and this rate.
+A pipeline is two tasks: the first reads 50 MB that all pipelines read (batch) and 50 KB of its own
+(endpoint), and writes 10 MB, which the second reads (pipeline data, 20 MB in all); that writes a
+result of 50 KB (endpoint). Each also computes for a second: it sleeps. Home gives and takes 80 MB/s
+in all. SCALE (default 10) divides sizes and this rate.
 
-Home is a file system of this program's own, by FUSE, for each node another one of the same files. It counts the bytes
-of files and lets them pass one after the other at its rate; no page cache is before it but for copies (`sendfile`). It
-is no network file system: it has no latency, and looking for files costs nothing. Nodes are a slurmd each, in a mount
-namespace with a tmpfs as disk, and reach each other as fast as the machine does. The run's own folder (`.windrow`) is
-beside home, not in it.
+Home is a file system of this program's own, by FUSE, for each node another one of the same files.
+It counts the bytes of files and lets them pass one after the other at its rate; no page cache is
+before it but for copies (`sendfile`). It is no network file system: it has no latency, and looking
+for files costs nothing. Nodes are a slurmd each, in a mount namespace with a tmpfs as disk, and
+reach each other as fast as the machine does. The run's own folder (`.windrow`) is beside home, not
+in it.
 
-Arithmetic: bytes by Bent's formulas; for volumes also one that is copied to home to learn what a copy takes (default).
-No way takes less time than home needs for its bytes, nor less than the same run with files of one byte, today's way,
-begun when nodes have what all pipelines read: the greater of the two.
+Arithmetic: bytes by Bent's formulas; for volumes also one that is copied to home to learn what a
+copy takes (default). No way takes less time than home needs for its bytes, nor less than the same
+run with files of one byte, today's way, begun when nodes have what all pipelines read: the greater
+of the two.
 """
 
 from __future__ import annotations
@@ -41,7 +45,9 @@ from tests.slurm.settings import Kind, Settings  # noqa: E402
 
 from bench.network_bed import KB, MB, lines, tell  # noqa: E402
 
-WIDTH, NODES, DISK_MIB = 64, 8, 1000
+WIDTH = 64
+NODES = 8
+DISK_MIB = 1000
 ABOUT = """\
 {width} pipelines of two tasks on {nodes} nodes: each reads 50 MB that all read, and has 20 MB of its own data between
 its tasks (10 MB written and read), 0.1 MB that it must read and write, and 2 s of sleep. Home moves 80 MB/s in all;
@@ -50,10 +56,14 @@ sizes and rate are divided by {scale}. It is a FUSE file system that counts and 
 No way takes less than home needs for its bytes, nor less than the same run with files of one byte ({empty_s:.1f} s),
 begun when nodes have what all read: that is the arithmetic. For volumes it includes one copy of a scratch volume to
 home, by which Windrow learns what copies cost.
-"""
+"""  # noqa: E501
 OTHER = "other"
-_KINDS = re.compile("batch|query|work|mid|out")  # in the names of files, and of folders for attempts at them
-_NOW, _OMIT = (1 << 30) - 1, (1 << 30) - 2  # of utimensat(2)
+_KINDS = re.compile(
+    "batch|query|work|mid|out"
+)  # in the names of files, and of folders for attempts at them
+# of utimensat(2)
+_NOW = (1 << 30) - 1
+_OMIT = (1 << 30) - 2
 
 FILES = """
 tasks:
@@ -100,7 +110,8 @@ tasks:
 
 
 class Sizes(NamedTuple):
-    """Bytes of files: what all read, what is between the two tasks of a pipeline, and its input or result."""
+    """Bytes of files: what all read, what is between the two tasks of a pipeline, and its input or
+    result."""
 
     batch: int
     mid: int
@@ -108,7 +119,8 @@ class Sizes(NamedTuple):
 
 
 class Way(NamedTuple):
-    """How pipelines come to their data. By arithmetic: bytes to and from home, of which some before all else."""
+    """How pipelines come to their data. By arithmetic: bytes to and from home, of which some before
+    all else."""
 
     name: str
     workflow: str
@@ -146,16 +158,20 @@ class Home(NamedTuple):
 
 
 class SlowHome:
-    """What FUSE asks, answered from a folder; `rate`: bytes of files a second, of all who read and write together.
+    """What FUSE asks, answered from a folder; `rate`: bytes of files a second, of all who read and
+    write together.
 
-    The first name of a path is that of the node that asks: so no node finds in the page cache what another has read.
+    The first name of a path is that of the node that asks: so no node finds in the page cache what
+    another has read.
     """
 
     use_ns = True
 
     def __init__(self, back: str, rate: float) -> None:
-        self._back, self._rate = back, rate
-        self._free_at, self._lock = 0.0, threading.Lock()
+        self._back = back
+        self._rate = rate
+        self._free_at = 0.0
+        self._lock = threading.Lock()
         self.crossed: Counter[str] = Counter()
 
     def _at(self, path: str) -> Path:
@@ -190,7 +206,9 @@ class SlowHome:
     def getattr(self, path: str, fh: int | None = None) -> dict[str, int]:
         found = os.lstat(self._at(path)) if fh is None else os.fstat(fh)
         names = ("st_mode", "st_ino", "st_nlink", "st_uid", "st_gid", "st_size", "st_blocks")
-        times = {f"st_{name}": getattr(found, f"st_{name}_ns") for name in ("atime", "mtime", "ctime")}
+        times = {
+            f"st_{name}": getattr(found, f"st_{name}_ns") for name in ("atime", "mtime", "ctime")
+        }
         return {name: getattr(found, name) for name in names} | times
 
     def readdir(self, path: str, _fh: int) -> list[tuple[str, dict[str, int], int]]:
@@ -201,7 +219,8 @@ class SlowHome:
         os.truncate(self._at(path) if fh is None else fh, length)
 
     def utimens(self, path: str, times: tuple[int, int] | None = None) -> None:
-        before, now = os.lstat(self._at(path)), time.time_ns()
+        before = os.lstat(self._at(path))
+        now = time.time_ns()
         given = times or (_NOW, _NOW)
         kept = (before.st_atime_ns, before.st_mtime_ns)
         new = [{_NOW: now, _OMIT: old}.get(one, one) for one, old in zip(given, kept, strict=True)]
@@ -240,30 +259,48 @@ class SlowHome:
 
 
 def serve(back: str, mount: str, rate: str, *mapped: str) -> None:
-    """Be home until it is unmounted; each line of the input asks what has crossed since the last one."""
+    """Be home until it is unmounted; each line of the input asks what has crossed since the last
+    one."""
     from mfusepy import FUSE
 
     home = SlowHome(back, float(rate))
 
     def answer() -> None:
         for _ in lines():
-            crossed, home.crossed = home.crossed, Counter()
+            crossed = home.crossed
+            home.crossed = Counter()
             tell(crossed)
 
     threading.Thread(target=answer, daemon=True).start()
-    how = {"direct_io": not mapped, "use_ino": True, "hard_remove": True, "attr_timeout": 0, "entry_timeout": 0}
+    how = {
+        "direct_io": not mapped,
+        "use_ino": True,
+        "hard_remove": True,
+        "attr_timeout": 0,
+        "entry_timeout": 0,
+    }
     FUSE(home, mount, foreground=True, allow_other=True, max_threads=64, max_idle_threads=64, **how)
 
 
 @contextmanager
 def slow_home(folder: Path, rate: float, names: Sequence[str], *mapped: str) -> Iterator[Home]:
-    """Home with these folders. `mapped`: its files can be mapped, which needs a page cache, of each node by itself."""
-    fuse, mount = folder / "fuse", folder / "home"
+    """Home with these folders. `mapped`: its files can be mapped, which needs a page cache, of each
+    node by itself."""
+    fuse = folder / "fuse"
+    mount = folder / "home"
     for path in (fuse, mount, *(folder / f"runs-{name}" for name in names)):
         path.mkdir()
     for name in names:
         (folder / "back" / name / ".windrow").mkdir(parents=True)
-    command = [sys.executable, __file__, "serve", str(folder / "back"), str(fuse), str(rate), *mapped]
+    command = [
+        sys.executable,
+        __file__,
+        "serve",
+        str(folder / "back"),
+        str(fuse),
+        str(rate),
+        *mapped,
+    ]
     server = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     try:
         while not os.path.ismount(fuse):
@@ -279,9 +316,13 @@ def slow_home(folder: Path, rate: float, names: Sequence[str], *mapped: str) -> 
 
 
 def as_seen_by(node: str, folder: Path, names: Sequence[str]) -> str:
-    """What to run so that a node has its home; the folders of runs are bound into it from beside."""
+    """What to run so that a node has its home; the folders of runs are bound into it from
+    beside."""
     binds = [(f"runs-{name}", f"home/{name}/.windrow") for name in names]
-    return " && ".join(f"mount --bind {folder}/{one} {folder}/{two}" for one, two in [(f"fuse/{node}", "home"), *binds])
+    return " && ".join(
+        f"mount --bind {folder}/{one} {folder}/{two}"
+        for one, two in [(f"fuse/{node}", "home"), *binds]
+    )
 
 
 # Runs
@@ -289,7 +330,8 @@ def as_seen_by(node: str, folder: Path, names: Sequence[str]) -> str:
 
 def run(slurm: SlurmCluster, home: Home, way: Way, sizes: Sizes) -> Ran:
     """The pipelines, once."""
-    back, beside = home.folder / "back" / way.name, home.folder / f"runs-{way.name}"
+    back = home.folder / "back" / way.name
+    beside = home.folder / f"runs-{way.name}"
     (back / "db").mkdir()
     (back / "db" / "batch").write_bytes(os.urandom(sizes.batch))
     for n in range(1, WIDTH + 1):
@@ -298,7 +340,15 @@ def run(slurm: SlurmCluster, home: Home, way: Way, sizes: Sizes) -> Ran:
     (back / "w.yaml").write_text(way.workflow % {"width": WIDTH, "room": room, **sizes._asdict()})
     (back / "windrow.toml").write_text(way.settings % slurm.place.disk if way.settings else "")
     own = {f"XDG_{name}_HOME": str(beside / name) for name in ("STATE", "DATA", "CONFIG", "CACHE")}
-    command = [str(Path(sys.executable).parent / "windrow"), "run", "w.yaml", "--on", "slurm", "--strategy", "one-job"]
+    command = [
+        str(Path(sys.executable).parent / "windrow"),
+        "run",
+        "w.yaml",
+        "--on",
+        "slurm",
+        "--strategy",
+        "one-job",
+    ]
     home.crossed()
     begun = time.monotonic()
     done = subprocess.run(
@@ -312,7 +362,9 @@ def run(slurm: SlurmCluster, home: Home, way: Way, sizes: Sizes) -> Ran:
     took_s = time.monotonic() - begun
     assert done.returncode == 0, done.stdout + done.stderr
     moved = home.crossed()
-    wrong = [n for n in range(1, WIDTH + 1) if (back / f"out-{n}").read_bytes() != result(back, n, sizes)]
+    wrong = [
+        n for n in range(1, WIDTH + 1) if (back / f"out-{n}").read_bytes() != result(back, n, sizes)
+    ]
     assert not wrong, f"{way.name}: the result of pipeline {wrong[0]} is not what its commands give"
     print(f"{way.name}: {took_s:.1f} s, {dict(moved)}", file=sys.stderr, flush=True)
     return Ran(took_s, moved)
@@ -339,19 +391,32 @@ def main(scale: int = 10) -> int:
         return 0
     with suppress(OSError):  # it waits for links, and is not to wait for other programs
         os.nice(-10)
-    sizes, rate = Sizes(50 * MB // scale, 10 * MB // scale, 50 * KB // scale), 80 * MB / scale
-    own, disk = WIDTH * 2 * sizes.end, '[data]\nscratch = "%s"\n'
+    sizes = Sizes(50 * MB // scale, 10 * MB // scale, 50 * KB // scale)
+    rate = 80 * MB / scale
+    own = WIDTH * 2 * sizes.end
+    disk = '[data]\nscratch = "%s"\n'
     today = Way("today", FILES, "", WIDTH * (sizes.batch + 2 * sizes.mid) + own)
     ways = (
         today,
         Way("local", FILES, disk, NODES * sizes.batch + own, NODES * sizes.batch),
-        Way("volumes", VOLUMES, disk + 'share = "peer"\n', sizes.batch + own + sizes.mid, sizes.batch),
+        Way(
+            "volumes",
+            VOLUMES,
+            disk + 'share = "peer"\n',
+            sizes.batch + own + sizes.mid,
+            sizes.batch,
+        ),
     )
     empty = today._replace(name="empty")
     names = [way.name for way in (empty, *ways)]
-    with tempfile.TemporaryDirectory() as name, slow_home(folder := Path(name), rate, names) as home:
+    with (
+        tempfile.TemporaryDirectory() as name,
+        slow_home(folder := Path(name), rate, names) as home,
+    ):
         on_node = as_seen_by("$WINDROW_TEST_NODE", folder, names)
-        settings = Settings(NODES, kinds=(Kind(NODES, 2, 1000, DISK_MIB),), disk_mib=DISK_MIB, on_node=on_node)
+        settings = Settings(
+            NODES, kinds=(Kind(NODES, 2, 1000, DISK_MIB),), disk_mib=DISK_MIB, on_node=on_node
+        )
         with SlurmCluster(settings) as slurm:
             empty_s = run(slurm, home, empty, Sizes(1, 1, 1)).took_s
             ran = [run(slurm, home, way, sizes) for way in ways]
@@ -361,19 +426,34 @@ def main(scale: int = 10) -> int:
 def show(ways: Sequence[Way], ran: Sequence[Ran], empty_s: float, rate: float, scale: int) -> int:
     """The table. 1 where something is wrong."""
     print(ABOUT.format(width=WIDTH, nodes=NODES, scale=scale, empty_s=empty_s))
-    head = "way | makespan | by arithmetic | faster | by arithmetic | bytes from and to home | by arithmetic"
+    head = (
+        "way | makespan | by arithmetic | faster | by arithmetic | bytes from and to home | "
+        "by arithmetic"
+    )
     print(f"| {head} |\n| --- |{' ---: |' * head.count('|')}")
     expected = [way.least_s(empty_s, rate) for way in ways]
     wrong = []
     for way, one, should_s in zip(ways, ran, expected, strict=True):
-        times, should = ran[0].took_s / one.took_s, expected[0] / should_s
+        times = ran[0].took_s / one.took_s
+        should = expected[0] / should_s
         data = sum(size for kind, size in one.crossed.items() if not kind.endswith(OTHER))
-        row = (f"{one.took_s:.1f} s", f"{should_s:.1f} s", f"{times:.1f}", f"{should:.1f}", f"{data:,}")
+        row = (
+            f"{one.took_s:.1f} s",
+            f"{should_s:.1f} s",
+            f"{times:.1f}",
+            f"{should:.1f}",
+            f"{data:,}",
+        )
         print(f"| {way.name} | {' | '.join(row)} | {way.crosses:,} |")
         wrong += [f"{way.name}: bytes"] * (data != way.crosses)
         wrong += [f"{way.name}: less than 0.8 of the factor of arithmetic"] * (times < 0.8 * should)
-    other = max(sum(size for kind, size in one.crossed.items() if kind.endswith(OTHER)) for one in ran)
-    print(f"\nThe workflow file and settings, which are not counted above, were read for at most {other:,} bytes.")
+    other = max(
+        sum(size for kind, size in one.crossed.items() if kind.endswith(OTHER)) for one in ran
+    )
+    print(
+        "\nThe workflow file and settings, which are not counted above, were read for at most "
+        f"{other:,} bytes."
+    )
     print("\n".join(f"**Wrong: {what}.**" for what in wrong))
     return 1 if wrong else 0
 

@@ -1,8 +1,10 @@
-"""Files within a limit, for real and in simulation: watched from outside, killed at random, and what a limit costs.
+"""Files within a limit, for real and in simulation: watched from outside, killed at random, and
+what a limit costs.
 
     python bench/space.py [samples]
 
-Real runs are on this machine, on a file system in memory of exactly the limit (which takes root, or user namespaces).
+Real runs are on this machine, on a file system in memory of exactly the limit (which takes root, or
+user namespaces).
 """
 
 from __future__ import annotations
@@ -91,7 +93,8 @@ class Watched:
 
         def look() -> None:
             while not over.wait(0.05):
-                self.most, self.looks = max(self.most, self._used() - self.base), self.looks + 1
+                self.most = max(self.most, self._used() - self.base)
+                self.looks = self.looks + 1
 
         watcher = threading.Thread(target=look)
         watcher.start()
@@ -116,19 +119,28 @@ def in_memory(folder: Path, size: int) -> Iterator[Path]:
 
 def home(folder: Path) -> dict[str, str]:
     """Variables for a queue and a history of its own."""
-    return {**os.environ, **{f"XDG_{name}_HOME": str(folder / name) for name in ("STATE", "DATA", "CONFIG", "CACHE")}}
+    return {
+        **os.environ,
+        **{f"XDG_{name}_HOME": str(folder / name) for name in ("STATE", "DATA", "CONFIG", "CACHE")},
+    }
 
 
 def seeded(folder: Path, big: int, nodes: int) -> str:
     """A folder with what tasks copy, and settings."""
     (folder / "big").write_bytes(os.urandom(big))
-    (folder / "windrow.toml").write_text(f'[queues.try]\nkind = "local"\nnodes = {nodes}\ncores = 1\n')
+    (folder / "windrow.toml").write_text(
+        f'[queues.try]\nkind = "local"\nnodes = {nodes}\ncores = 1\n'
+    )
     return str(folder)
 
 
-def samples(folder: Path, count: int, side_by_side: int, kills: int = 0, seed: int = 1) -> dict[str, object]:
-    """Samples with temporary files in a file system that holds a few of them; managers and agents are killed."""
-    big, small = 16 * PAGE, PAGE
+def samples(
+    folder: Path, count: int, side_by_side: int, kills: int = 0, seed: int = 1
+) -> dict[str, object]:
+    """Samples with temporary files in a file system that holds a few of them; managers and agents
+    are killed."""
+    big = 16 * PAGE
+    small = PAGE
     limit = side_by_side * 2 * big + count * small
     with in_memory(folder, limit) as place:
         given = {"place": place, "samples": count, "seeds": seeded(folder, big, 2 * side_by_side)}
@@ -137,7 +149,10 @@ def samples(folder: Path, count: int, side_by_side: int, kills: int = 0, seed: i
         with Watched(place).watching() as seen:
             began = time.monotonic()
             killed = survived(
-                folder, ["run", "samples.yaml", "--on", "try", "--space", str(limit)], kills, random.Random(seed)
+                folder,
+                ["run", "samples.yaml", "--on", "try", "--space", str(limit)],
+                kills,
+                random.Random(seed),
             )
             took_s = time.monotonic() - began
         left = sorted(path.name for path in place.iterdir())
@@ -154,12 +169,18 @@ def samples(folder: Path, count: int, side_by_side: int, kills: int = 0, seed: i
 
 
 def survived(folder: Path, argv: list[str], kills: int, chance: random.Random) -> int:
-    """Run it; as often as wanted the manager, or all agents too, are killed -9 at random, and it is resumed."""
+    """Run it; as often as wanted the manager, or all agents too, are killed -9 at random, and it is
+    resumed."""
     done = 0
     for at in range(kills + 1):
         words = ["resume"] if any(folder.glob(".windrow/runs/[a-z]*/journal.sqlite")) else argv
         out = (folder / "said").open("w")
-        with out, subprocess.Popen([WINDROW, *words], cwd=folder, env=home(folder), stdout=out, stderr=out) as manager:
+        with (
+            out,
+            subprocess.Popen(
+                [WINDROW, *words], cwd=folder, env=home(folder), stdout=out, stderr=out
+            ) as manager,
+        ):
             try:
                 code = manager.wait(chance.uniform(0.4, 1.2) if at < kills else None)
             except subprocess.TimeoutExpired:
@@ -182,26 +203,43 @@ def agents(folder: Path) -> list[int]:
             words = (entry / "cmdline").read_bytes().split(b"\0") if entry.name.isdigit() else []
         except OSError:
             continue
-        if b"windrow.agent" in words and any(word.startswith(os.fsencode(folder)) for word in words):
+        if b"windrow.agent" in words and any(
+            word.startswith(os.fsencode(folder)) for word in words
+        ):
             found.append(int(entry.name))
     return found
 
 
-def staircase_for_real(folder: Path, share: int, width: int = 8, nap: float = 0.4) -> dict[str, object]:
-    """Pipelines of four stages that hold one volume each: how many go at a time, and how many tasks fail."""
+def staircase_for_real(
+    folder: Path, share: int, width: int = 8, nap: float = 0.4
+) -> dict[str, object]:
+    """Pipelines of four stages that hold one volume each: how many go at a time, and how many tasks
+    fail."""
     from windrow.app.runs import RunView, find_run
 
     size = 100 * PAGE
     with in_memory(folder, size) as place:
         big = share * PAGE
         stages = "".join(
-            STAGE.format(d=d, width=width, nap=nap, before=f', "m{d - 1}.{{n}}"' if d > 1 else "") for d in (1, 2, 3)
+            STAGE.format(d=d, width=width, nap=nap, before=f', "m{d - 1}.{{n}}"' if d > 1 else "")
+            for d in (1, 2, 3)
         )
-        given = {"place": place, "seeds": seeded(folder, big, 8), "big": big, "width": width, "nap": nap}
+        given = {
+            "place": place,
+            "seeds": seeded(folder, big, 8),
+            "big": big,
+            "width": width,
+            "nap": nap,
+        }
         (folder / "chains.yaml").write_text(CHAINS.format(**given, stages=stages))
         with Watched(place).watching() as seen:
             began = time.monotonic()
-            survived(folder, ["run", "chains.yaml", "--on", "try", "--space", str(size)], 0, random.Random(1))
+            survived(
+                folder,
+                ["run", "chains.yaml", "--on", "try", "--space", str(size)],
+                0,
+                random.Random(1),
+            )
             took_s = time.monotonic() - began
     told = RunView(find_run(str(folder / ".windrow" / "runs" / "chains-1")))
     attempts = [attempt for task in told.story.tasks for attempt in task.attempts]
@@ -212,50 +250,81 @@ def staircase_for_real(folder: Path, share: int, width: int = 8, nap: float = 0.
 
 def chains(width: int, depth: int, size: int, run_s: int = 60) -> Workflow:
     """Pipelines that each hold one volume from their first task to their last."""
-    tasks, files = [], []
+    tasks = []
+    files = []
     for p in range(width):
         files.append(File(f"v{p}", size, keep=False))
         for d in range(depth):
             read = (f"v{p}",) if d else ()
             parents = (f"t{p}-{d - 1}",) if d else ()
-            tasks.append(Task(f"t{p}-{d}", run_s, f"stage{d}", parents, read, (f"v{p}",) if not d else ()))
+            tasks.append(
+                Task(f"t{p}-{d}", run_s, f"stage{d}", parents, read, (f"v{p}",) if not d else ())
+            )
     return Workflow.from_tasks("chains", tasks, files)
 
 
 def simulated_s(workflow: Workflow, nodes: int, limit: SpaceLimit | None) -> int:
     """The makespan on an empty cluster."""
     work = Work(workflow, whole_seconds(workflow), Site.of(nodes, NodeShape(1)), space=limit)
-    return run_trial(Cluster(nodes=nodes, policy="fcfs"), workflow, find_strategy("giant"), work=work).makespan_s
+    return run_trial(
+        Cluster(nodes=nodes, policy="fcfs"), workflow, find_strategy("giant"), work=work
+    ).makespan_s
 
 
 def uneven(count: int, seed: int = 1) -> Workflow:
-    """Samples of three tasks each, of sizes and times that differ, and one task that reads all results."""
-    chance, tasks, files = random.Random(seed), [], []
+    """Samples of three tasks each, of sizes and times that differ, and one task that reads all
+    results."""
+    chance = random.Random(seed)
+    tasks = []
+    files = []
     for n in range(count):
         sizes = [int(chance.lognormvariate(0, 0.5) * 1000) for _ in range(2)]
         times = [int(60 * chance.lognormvariate(0, 0.5)) + 1 for _ in range(3)]
-        files += [File(f"a{n}", sizes[0], keep=False), File(f"b{n}", sizes[1], keep=False), File(f"c{n}", 1)]
+        files += [
+            File(f"a{n}", sizes[0], keep=False),
+            File(f"b{n}", sizes[1], keep=False),
+            File(f"c{n}", 1),
+        ]
         tasks.append(Task(f"a{n}", times[0], "a", outputs=(f"a{n}",)))
         tasks.append(Task(f"b{n}", times[1], "b", (f"a{n}",), (f"a{n}",), (f"b{n}",)))
         tasks.append(Task(f"c{n}", times[2], "c", (f"b{n}",), (f"b{n}",), (f"c{n}",)))
-    tasks.append(Task("all", 60, "all", tuple(f"c{n}" for n in range(count)), tuple(f"c{n}" for n in range(count))))
+    tasks.append(
+        Task(
+            "all",
+            60,
+            "all",
+            tuple(f"c{n}" for n in range(count)),
+            tuple(f"c{n}" for n in range(count)),
+        )
+    )
     return Workflow.from_tasks("uneven", tasks, files)
 
 
 def cost(count: int = 200, nodes: int = 32) -> Iterator[tuple[float, Mapping[str, float]]]:
-    """How many times the makespan without a limit a limit takes, by order; limits as multiples of the smallest."""
+    """How many times the makespan without a limit a limit takes, by order; limits as multiples of
+    the smallest."""
     workflow = uneven(count)
     demand = demand_of(workflow)
-    smallest, free_s = demand.peak(demand.order()), simulated_s(workflow, nodes, None)
+    smallest = demand.peak(demand.order())
+    free_s = simulated_s(workflow, nodes, None)
     for times in (1, 1.25, 1.5, 2, 3, 4, 6, 8, 12, 16, 24, 32):
         limits = {order: SpaceLimit(int(smallest * times), order) for order in ORDERS}
-        yield times, {order: simulated_s(workflow, nodes, limit) / free_s for order, limit in limits.items()}
+        yield (
+            times,
+            {
+                order: simulated_s(workflow, nodes, limit) / free_s
+                for order, limit in limits.items()
+            },
+        )
 
 
 def main(count: int = 2000) -> int:
     """Print the tables."""
     wrong = 0
-    print("| real run in a file system of exactly the limit | limit | most seen | looks | kill -9 | took | all there |")
+    print(
+        "| real run in a file system of exactly the limit | limit | most seen | looks | kill -9 "
+        "| took | all there |"
+    )
     print("| --- | ---: | ---: | ---: | ---: | ---: | --- |")
     for tasks, side_by_side, kills in ((count, 20, 0), (max(20, count * 2 // 5), 4, 12)):
         with tempfile.TemporaryDirectory() as folder:
@@ -265,26 +334,50 @@ def main(count: int = 2000) -> int:
         megabytes = [f"{int(str(found[name])) / 1e6:.2f} MB" for name in ("limit", "most")]
         what = f"{tasks:,} samples, {int(str(found['without'])) / 1e6:.0f} MB in all"
         took = f"{float(str(found['took_s'])):.0f} s"
-        cells = (what, *megabytes, f"{found['looks']:,}", found["killed"], took, "yes" if is_right else "NO")
+        cells = (
+            what,
+            *megabytes,
+            f"{found['looks']:,}",
+            found["killed"],
+            took,
+            "yes" if is_right else "NO",
+        )
         print("|", " | ".join(map(str, cells)), "|", flush=True)
-    print("\nFigure 3.5: pipelines whose data take so much of the space; how many fit, in simulation (32 on 16 nodes)")
+    print(
+        "\nFigure 3.5: pipelines whose data take so much of the space; how many fit, in "
+        "simulation (32 on 16 nodes)"
+    )
     print("and for real (8 of four stages of 0.4 s on this machine).\n")
-    print("| data of a pipeline | fit | simulated run | for one more at a time | real run | most used | failed tasks |")
+    print(
+        "| data of a pipeline | fit | simulated run | for one more at a time | real run | most "
+        "used | failed tasks |"
+    )
     print("| ---: | ---: | ---: | ---: | ---: | ---: | ---: |")
     for share in (20, 25, 30, 34, 50, 51, 100):
-        fit, run_s = 100 // share, simulated_s(chains(32, 4, share), 16, SpaceLimit(100))
+        fit = 100 // share
+        run_s = simulated_s(chains(32, 4, share), 16, SpaceLimit(100))
         with tempfile.TemporaryDirectory() as folder:
             real = staircase_for_real(Path(folder), share)
         wrong += run_s != -(-32 // fit) * 240 or bool(real["failed"])
         used = f"{100 * float(str(real['most'])):.0f} %"
         more = -(-32 // (fit + 1)) * 240
-        print(f"| {share} % | {fit} | {run_s:,} s | {more:,} s | {real['took_s']:.1f} s | {used} | {real['failed']} |")
+        print(
+            f"| {share} % | {fit} | {run_s:,} s | {more:,} s | {real['took_s']:.1f} s | {used} | "
+            f"{real['failed']} |"
+        )
     print(
-        "\nWhat a limit costs: 200 uneven samples of three tasks on 32 nodes, as multiples of the makespan without one."
+        "\nWhat a limit costs: 200 uneven samples of three tasks on 32 nodes, as multiples of "
+        "the makespan without one."
     )
-    print("\n| limit, times the smallest |", " | ".join(ORDERS), "|\n| ---: |" + " ---: |" * len(ORDERS))
+    print(
+        "\n| limit, times the smallest |",
+        " | ".join(ORDERS),
+        "|\n| ---: |" + " ---: |" * len(ORDERS),
+    )
     for times, ratios in cost():
-        print(f"| {times} |", " | ".join(f"{ratios[order]:.2f}" for order in ORDERS), "|", flush=True)
+        print(
+            f"| {times} |", " | ".join(f"{ratios[order]:.2f}" for order in ORDERS), "|", flush=True
+        )
     return 1 if wrong else 0
 
 

@@ -1,19 +1,23 @@
-"""How fast streams of workflows are simulated: task events per second, compiled and by the pool itself.
+"""How fast streams of workflows are simulated: task events per second, compiled and by the pool
+itself.
 
     python bench/streams.py
 
-An event is the arrival of a workflow or the end of a task. The plain pool is the very object that serves a real one.
+An event is the arrival of a workflow or the end of a task. The plain pool is the very object that
+serves a real one.
 """
 
 from __future__ import annotations
 
 import time
 
-from windrow.lab.stream.simulation import Simulator, run_by_pool
-from windrow.lab.stream.workload import draw_workload
 from windrow.streams import Pool, find_policy
+from windrow_lab.stream.simulation import Simulator, run_by_pool
+from windrow_lab.stream.workload import draw_workload
 
-SLOTS, WORKFLOWS, FEW = 100, 3000, 150
+SLOTS = 100
+WORKFLOWS = 3000
+FEW = 150
 POLICIES = ("bf", "fes:1", "slop:0.2", "sr", "due:1")
 
 
@@ -22,8 +26,13 @@ def main() -> None:
     workload, few = (draw_workload("mixture", workflows=n, seed=1) for n in (WORKFLOWS, FEW))
     simulator = Simulator(workload, SLOTS)
     arrival_s = workload.arrivals_s(0.6, SLOTS)
-    print(f"\nStreams: {WORKFLOWS:,} workflows of the mixture on {SLOTS} processors, offered 0.6, one process")
-    print(f"{'policy':<10}{'task events':>12}{'takes':>10}{'events/s':>14}{'plain pool, events/s':>24}{'ratio':>8}")
+    print(
+        f"\nStreams: {WORKFLOWS:,} workflows of the mixture on {SLOTS} processors, offered 0.6, "
+        "one process"
+    )
+    print(
+        f"{'policy':<10}{'task events':>12}{'takes':>10}{'events/s':>14}{'plain pool, events/s':>24}{'ratio':>8}"  # noqa: E501
+    )
     for name in POLICIES:
         policy = find_policy(name)
         simulator.run(policy, arrival_s)  # compiles

@@ -11,7 +11,18 @@ from rich.text import Text
 WIDE = 140
 """Columns of text where stdout is no terminal, so that a table in a file is not squeezed."""
 
-_LEFT = ("log", "policy", "strategy", "tool", "state", "result", "target met", "series", "note", "reads as")
+_LEFT = (
+    "log",
+    "policy",
+    "strategy",
+    "tool",
+    "state",
+    "result",
+    "target met",
+    "series",
+    "note",
+    "reads as",
+)
 
 
 def console() -> Console:
@@ -20,7 +31,9 @@ def console() -> Console:
     return screen if screen.is_terminal else Console(highlight=False, width=WIDE)
 
 
-def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]], notes: Sequence[str] = ()) -> Table:
+def table(
+    title: str, columns: Sequence[str], rows: Iterable[Sequence[str]], notes: Sequence[str] = ()
+) -> Table:
     """A table with its title above and its notes below; numbers stand to the right."""
     grid = Table(
         title=Text(title, style="bold"),

@@ -1,4 +1,5 @@
-"""How times are taken: medians of whole calls on the wall clock, and nothing faster than it is called by users."""
+"""How times are taken: medians of whole calls on the wall clock, and nothing faster than it is
+called by users."""
 
 from __future__ import annotations
 
@@ -43,7 +44,8 @@ def measure(
 
 
 def measure_short(call: Callable[[], object], *, budget_s: float) -> Timing:
-    """The same for calls of microseconds: a repetition is a loop that the clock can measure, divided by its length."""
+    """The same for calls of microseconds: a repetition is a loop that the clock can measure,
+    divided by its length."""
     loop = max(1, round(0.002 / max(once_s(call), 1e-7)))
 
     def calls() -> None:

@@ -1,10 +1,12 @@
-"""What tracing costs: programs plain, under `strace -c`, and under `windrow profile`; and how fast a trace is read.
+"""What tracing costs: programs plain, under `strace -c`, and under `windrow profile`; and how fast
+a trace is read.
 
     python bench/tracers.py [--quick]
 
-Fairness. The programs are loops that do one kind of call alone, which is the worst case of a tracer; rounds are
-interleaved, and the shortest time of each counts. With bytes, reading what strace wrote is part of it. `strace -c`
-only counts calls, and writes nothing of them. A trace is read by one process, whose processor time is told.
+Fairness. The programs are loops that do one kind of call alone, which is the worst case of a
+tracer; rounds are interleaved, and the shortest time of each counts. With bytes, reading what
+strace wrote is part of it. `strace -c` only counts calls, and writes nothing of them. A trace is
+read by one process, whose processor time is told.
 """
 
 import argparse
@@ -71,28 +73,40 @@ def overhead(rounds: int) -> None:
                     began = time.perf_counter()
                     way((sys.executable, "-I", "-S", "-c", code), folder)
                     took[name] = min(took[name], time.perf_counter() - began)
-            rows.append([what, *(f"{seconds(t)} ({t / took['plain']:.1f} x)" for t in took.values())])
+            rows.append(
+                [what, *(f"{seconds(t)} ({t / took['plain']:.1f} x)" for t in took.values())]
+            )
     console().print(table("What tracing costs", ["program", *ways()], rows))
 
 
 def analysis(events: int) -> None:
     """Time to read and to analyse a trace of as many calls."""
     lines = [
-        f'1 1700000000.0 openat(AT_FDCWD</w>, "f{i}", O_RDWR|O_CREAT, 0644) = {i}</w/f{i}>\n' for i in range(3, 53)
+        f'1 1700000000.0 openat(AT_FDCWD</w>, "f{i}", O_RDWR|O_CREAT, 0644) = {i}</w/f{i}>\n'
+        for i in range(3, 53)
     ]
     for i in range(events):
         fd = 3 + i * 7 % 50
-        kinds = [f"lseek({fd}</w/f{fd}>, {i}, SEEK_SET) = {i}", f'read({fd}</w/f{fd}>, ""..., 4096) = 4096']
-        kinds += [f'write({fd}</w/f{fd}>, ""..., 4096) = 4096', f'pread64({fd}</w/f{fd}>, ""..., 99, {i}) = 99']
+        kinds = [
+            f"lseek({fd}</w/f{fd}>, {i}, SEEK_SET) = {i}",
+            f'read({fd}</w/f{fd}>, ""..., 4096) = 4096',
+        ]
+        kinds += [
+            f'write({fd}</w/f{fd}>, ""..., 4096) = 4096',
+            f'pread64({fd}</w/f{fd}>, ""..., 99, {i}) = 99',
+        ]
         lines.append(f"1 {1700000000 + i / 1e5:.6f} {kinds[i % 4]}\n")
-    reading, began = Reading(), time.process_time()
+    reading = Reading()
+    began = time.process_time()
     reading.stage(lines, "/w")
     read = time.process_time()
     measures = Measures(Trace.of(reading.records, [Stage("p", real_s=10.0)], reading.files))
     summary(measures, infer(measures, "/w"))
     done = time.process_time()
     rows = [[f"{events:,}", seconds(read - began), seconds(done - read), seconds(done - began)]]
-    console().print(table("A trace", ["events", "read", "analysed, all tables and curves", "together"], rows))
+    console().print(
+        table("A trace", ["events", "read", "analysed, all tables and curves", "together"], rows)
+    )
 
 
 def main() -> None:

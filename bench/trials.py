@@ -1,4 +1,5 @@
-"""Whole runs of a workflow in simulation, by strategy, and one cold decision of the slowest strategy."""
+"""Whole runs of a workflow in simulation, by strategy, and one cold decision of the slowest
+strategy."""
 
 from __future__ import annotations
 
@@ -31,9 +32,11 @@ DAY_S = 86400
 
 @dataclass(frozen=True, slots=True)
 class TrialSpeed:
-    """Trials of one strategy, over workflows and submission times: as in campaigns, and with records by the core.
+    """Trials of one strategy, over workflows and submission times: as in campaigns, and with
+    records by the core.
 
-    `compiled` is the part of a campaign's trial that kernels take; a profiler slows all the rest, so it is a bit more.
+    `compiled` is the part of a campaign's trial that kernels take; a profiler slows all the rest,
+    so it is a bit more.
     """
 
     strategy: str
@@ -54,7 +57,9 @@ class DecisionSpeed:
     met: bool | None
 
 
-def run(logs: BenchLogs, progress: Progress, *, quick: bool) -> tuple[list[TrialSpeed], DecisionSpeed]:
+def run(
+    logs: BenchLogs, progress: Progress, *, quick: bool
+) -> tuple[list[TrialSpeed], DecisionSpeed]:
     """Time whole trials on the first log, and a decision on the second."""
     workflows = [
         generate_workflow(recipe, tasks=tasks, work_s=500 * 3600, seed=1)
@@ -79,9 +84,13 @@ def _warm(log: Log, times_s: Sequence[int]) -> list[Cluster]:
     return clones
 
 
-def _trials(name: str, strategy: Strategy, workflows: Sequence[Workflow], warm: Sequence[Cluster]) -> TrialSpeed:
-    """As in a campaign: clusters are cloned, and what is estimated of a workflow is shared by its trials."""
-    terms, site = Terms(), Site.of(warm[0].nodes)
+def _trials(
+    name: str, strategy: Strategy, workflows: Sequence[Workflow], warm: Sequence[Cluster]
+) -> TrialSpeed:
+    """As in a campaign: clusters are cloned, and what is estimated of a workflow is shared by its
+    trials."""
+    terms = Terms()
+    site = Site.of(warm[0].nodes)
     works = [Work(workflow, whole_seconds(workflow), site) for workflow in workflows]
     pairs = [(work, cluster) for work in works for cluster in warm]
 
@@ -102,7 +111,12 @@ def _trials(name: str, strategy: Strategy, workflows: Sequence[Workflow], warm: 
 
 def _figures(strategy: Strategy, terms: Terms, work: Work, cluster: Cluster) -> Figures:
     return trial_figures(
-        cluster.clone(), work.workflow, strategy, terms=terms, actual_s=whole_seconds(work.workflow), work=work
+        cluster.clone(),
+        work.workflow,
+        strategy,
+        terms=terms,
+        actual_s=whole_seconds(work.workflow),
+        work=work,
     )
 
 
@@ -130,7 +144,9 @@ def _decision(log: Log, *, real: bool) -> DecisionSpeed:
 
     decide()
     median = measure(decide, budget_s=1, least=3).median_s
-    return DecisionSpeed(len(workflow), cluster.nodes, median, median <= DECISION_TARGET_S if real else None)
+    return DecisionSpeed(
+        len(workflow), cluster.nodes, median, median <= DECISION_TARGET_S if real else None
+    )
 
 
 def tables(speeds: Sequence[TrialSpeed], decision: DecisionSpeed, logs: BenchLogs) -> list[Table]:
@@ -138,14 +154,31 @@ def tables(speeds: Sequence[TrialSpeed], decision: DecisionSpeed, logs: BenchLog
     rows = [_row(speed) for speed in speeds]
     verdict = {True: "met", False: "MISSED", None: "no target"}[decision.met]
     note = (
-        f"A cold glume decision for {decision.tasks} tasks on {decision.nodes} nodes: {seconds(decision.median_s)}"
+        f"A cold glume decision for {decision.tasks} tasks on {decision.nodes} nodes: "
+        f"{seconds(decision.median_s)}"
         f" (target {seconds(DECISION_TARGET_S)}: {verdict})."
     )
     title = f"6. Workflows run in simulation, one process, on {logs.title(KTH)}"
-    head = ["strategy", "trials", "jobs each", "mean time", "trials/s", "in kernels", "with records", "ratio"]
+    head = [
+        "strategy",
+        "trials",
+        "jobs each",
+        "mean time",
+        "trials/s",
+        "in kernels",
+        "with records",
+        "ratio",
+    ]
     return [table(title, head, rows, [note])]
 
 
 def _row(s: TrialSpeed) -> list[str]:
     shares = [f"{s.compiled:.0%}", seconds(s.recorded_s), f"{s.recorded_s / s.mean_s:.1f} x"]
-    return [s.strategy, f"{s.trials}", f"{s.jobs:,.1f}", seconds(s.mean_s), f"{1 / s.mean_s:,.0f}", *shares]
+    return [
+        s.strategy,
+        f"{s.trials}",
+        f"{s.jobs:,.1f}",
+        seconds(s.mean_s),
+        f"{1 / s.mean_s:,.0f}",
+        *shares,
+    ]

@@ -1,16 +1,19 @@
-"""Does choosing among sites pay on real Slurms? Two unequal private ones under replayed load, the second behind sshd.
+"""Does choosing among sites pay on real Slurms? Two unequal private ones under replayed load, the
+second behind sshd.
 
     python bench/two_slurms.py [--seeds 12] [--first 1] [--side 8] [--strategy glume] [--json FILE]
 
-The ways are those of `sites.py`: windrow; slurm (the site with the earliest start at submission, never moved); the
-whole run at a (`east`, which sees the files of this folder) or at b (`west`, another user behind a real sshd, with a
-folder of its own). All of a case follows from its seed: a workflow with files, for each site its nodes and a synthetic
-log at a moment of its own, and the speed of `west`.
+The ways are those of `sites.py`: windrow; slurm (the site with the earliest start at submission,
+never moved); the whole run at a (`east`, which sees the files of this folder) or at b (`west`,
+another user behind a real sshd, with a folder of its own). All of a case follows from its seed: a
+workflow with files, for each site its nodes and a synthetic log at a moment of its own, and the
+speed of `west`.
 
-Rule 1: time is compressed as in `pays.py`, and figures are told in the time of the log. What Windrow waits for between
-two looks at queues is shortened too (`HURRY`), but not as much; what ssh, rsync, Slurm and agents take is not at all,
-and weighs 600 times as much as it does in truth.
-Rule 2: each cell (case x way) has Slurms of its own, started afresh, and the same load from the same second on.
+Rule 1: time is compressed as in `pays.py`, and figures are told in the time of the log. What
+Windrow waits for between two looks at queues is shortened too (`HURRY`), but not as much; what ssh,
+rsync, Slurm and agents take is not at all, and weighs 600 times as much as it does in truth.
+Rule 2: each cell (case x way) has Slurms of its own, started afresh, and the same load from the
+same second on.
 Rule 3: a case of which any way did not end well is no row; the exit status is 1.
 
 Needs root and Slurm's programs (tests/slurm/install). Ctrl-C stops all that was started.
@@ -64,7 +67,10 @@ HURRY = {
     "manager.moving.AGAIN_S": 30.0,
     "strategies.choosing.WORTH_S": 5.0,
 }
-SLURM_WAY = {"strategies.choosing.choose": "bench.sites:earliest_start", "strategies.choosing.WORTH_S": math.inf}
+SLURM_WAY = {
+    "strategies.choosing.choose": "bench.sites:earliest_start",
+    "strategies.choosing.WORTH_S": math.inf,
+}
 TASK = """\
 sleep $(awk "BEGIN {print $1 / ${PACE:-1}}")
 shift
@@ -87,24 +93,32 @@ class Case:
 def draw(seed: int) -> Case:
     """All of it from the seed."""
     chance = random.Random(f"two slurms {seed}")
-    recipe, work_s = chance.choice(RECIPES), chance.choice([250, 500, 750])
-    nodes, speed = (8, chance.choice([4, 8])), chance.choice([0.5, 0.7, 1.0, 1.4, 2.0])
+    recipe = chance.choice(RECIPES)
+    work_s = chance.choice([250, 500, 750])
+    nodes = (8, chance.choice([4, 8]))
+    speed = chance.choice([0.5, 0.7, 1.0, 1.4, 2.0])
     loads = []
     for count in nodes:
         log = compressed(
-            generate_log("lublin", nodes=count, jobs=3000, seed=chance.randrange(1000)), chance.choice([0.5, 0.7])
+            generate_log("lublin", nodes=count, jobs=3000, seed=chance.randrange(1000)),
+            chance.choice([0.5, 0.7]),
         )
         loads.append(opening(log, chance.randrange(int(log.submit_s[-1]) - HORIZON_S)))
     workflow = with_files(recipe, 40, work_s, chance)
-    words = f"{recipe} {len(workflow)} tasks, {work_s} s; {nodes[0]} nodes, and {nodes[1]} x{speed:g}"
+    words = (
+        f"{recipe} {len(workflow)} tasks, {work_s} s; {nodes[0]} nodes, and {nodes[1]} x{speed:g}"
+    )
     return Case(seed, words, workflow, nodes, (loads[0], loads[1]), speed)
 
 
 def with_files(recipe: str, tasks: int, work_s: float, chance: random.Random) -> Workflow:
-    """The recipe's shape, with tasks that sleep, some longer and some shorter than expected, and then write files."""
+    """The recipe's shape, with tasks that sleep, some longer and some shorter than expected, and
+    then write files."""
     drawn = generate_workflow(recipe, tasks=tasks, work_s=work_s, seed=1)
     written = {name for task in drawn for name in task.outputs}
-    names = {file.id: f"file{number}" for number, file in enumerate(drawn.files) if file.id in written}
+    names = {
+        file.id: f"file{number}" for number, file in enumerate(drawn.files) if file.id in written
+    }
     made = []
     for task in drawn:
         expected_s = max(2.0, float(round(task.runtime_s)))
@@ -112,7 +126,9 @@ def with_files(recipe: str, tasks: int, work_s: float, chance: random.Random) ->
         inputs = tuple(names[name] for name in task.inputs if name in written)
         outputs = tuple(names[name] for name in task.outputs)
         command = ("sh", "task.sh", f"{takes_s:.1f}", *outputs)
-        made.append(replace(task, inputs=inputs, outputs=outputs, runtime_s=expected_s, command=command))
+        made.append(
+            replace(task, inputs=inputs, outputs=outputs, runtime_s=expected_s, command=command)
+        )
     return Workflow.from_tasks(recipe, made)
 
 
@@ -130,7 +146,10 @@ class Beds:
         with ExitStack() as stack:
             with self._starting:  # two that start at once may find the same port free
                 self.check()
-                slurms = {name: stack.enter_context(closing(started(Settings(nodes=n)))) for name, n in nodes.items()}
+                slurms = {
+                    name: stack.enter_context(closing(started(Settings(nodes=n))))
+                    for name, n in nodes.items()
+                }
                 account = stack.enter_context(Account())
             folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="windrow-two-slurms-"))
             bed = Bed(Path(folder), account, slurms, **how)
@@ -149,11 +168,17 @@ class Beds:
         for bed in list(self._live):
             bed.stop()
 
-    def all(self, what: Sequence[Any], side: int, one: Callable[[Any], Any]) -> Iterator[tuple[Any, Any]]:
-        """Each of them with what came of it, some at a time; None where it was lost. A Ctrl-C stops all."""
+    def all(
+        self, what: Sequence[Any], side: int, one: Callable[[Any], Any]
+    ) -> Iterator[tuple[Any, Any]]:
+        """Each of them with what came of it, some at a time; None where it was lost. A Ctrl-C stops
+        all."""
         signal.signal(signal.SIGTERM, signal.default_int_handler)
-        began, left = time.monotonic(), len(what)
-        with ThreadPoolExecutor(side) as pool:  # a cluster lives and dies with the thread that started it
+        began = time.monotonic()
+        left = len(what)
+        with ThreadPoolExecutor(
+            side
+        ) as pool:  # a cluster lives and dies with the thread that started it
             futures = {pool.submit(one, item): item for item in what}
             try:
                 for future in as_completed(futures):
@@ -171,7 +196,9 @@ class Beds:
                     took = (time.monotonic() - began) / (len(what) - left)
                     print(f"about {took * left / 60:.0f} min left", file=sys.stderr, flush=True)
                     yield futures[future], found
-            except BaseException:  # Ctrl-C too, and a reader that stops early: no cluster may outlive this process
+            except (
+                BaseException
+            ):  # Ctrl-C too, and a reader that stops early: no cluster may outlive this process
                 pool.shutdown(wait=False, cancel_futures=True)
                 self.stop()
                 raise
@@ -195,13 +222,27 @@ def measured(beds: Beds, case: Case, way: str, strategy: str) -> tuple[int, floa
     names = {"a": SITES[:1], "b": SITES[1:]}.get(way, SITES)
     nodes = {name: count for name, count in zip(SITES, case.nodes, strict=True) if name in names}
     hurry = json.dumps(HURRY | (SLURM_WAY if way == "slurm" else {}))
-    how = {"keys": {HOST: f"speed = {case.speed}\n"}, "setup": f"export PACE={case.speed}", "hurry": hurry}
+    how = {
+        "keys": {HOST: f"speed = {case.speed}\n"},
+        "setup": f"export PACE={case.speed}",
+        "hurry": hurry,
+    }
     with beds.made(nodes, **how) as bed, loaded(bed, zip(SITES, case.loads, strict=True)):
         (bed.work / "task.sh").write_text(TASK)
         write_native(case.workflow, bed.work / "workflow.yaml")
         beds.is_over.wait(LEAD_S)
         beds.check()
-        words = ("run", "workflow.yaml", "--on", ",".join(names), "--strategy", strategy, "--margin", "1.2", "--json")
+        words = (
+            "run",
+            "workflow.yaml",
+            "--on",
+            ",".join(names),
+            "--strategy",
+            strategy,
+            "--margin",
+            "1.2",
+            "--json",
+        )
         bed.windrow(*words, timeout_s=HORIZON_S, PYTHONPATH=str(ROOT))
         told = bed.told
         found = figures(told.story)
@@ -222,16 +263,27 @@ def main() -> int:
         print(f"two_slurms: {reason}", file=sys.stderr)
         return 2
     cases = {seed: draw(seed) for seed in range(given.first, given.first + given.seeds)}
-    cells, beds = {seed: dict[str, tuple[int, float, int]]() for seed in cases}, Beds()
+    cells = {seed: dict[str, tuple[int, float, int]]() for seed in cases}
+    beds = Beds()
     wanted = [(seed, way) for seed in cases for way in WAYS]
-    simulated(all_cases()[0], given.strategy, POLICY, LEAD_S)  # compiles what must be compiled before any clock runs
+    simulated(
+        all_cases()[0], given.strategy, POLICY, LEAD_S
+    )  # compiles what must be compiled before any clock runs
     for (seed, way), found in beds.all(
         wanted, given.side, lambda cell: measured(beds, cases[cell[0]], cell[1], given.strategy)
     ):
         if found is not None:
             cells[seed][way] = found
-            print(f"{seed}: {cases[seed].words}: {way}: {found[0]} s, moved {found[2]}", file=sys.stderr, flush=True)
-    whole = [outcome_of(seed, cases[seed].words, cells[seed], COMPRESSION) for seed in cases if len(cells[seed]) == 4]
+            print(
+                f"{seed}: {cases[seed].words}: {way}: {found[0]} s, moved {found[2]}",
+                file=sys.stderr,
+                flush=True,
+            )
+    whole = [
+        outcome_of(seed, cases[seed].words, cells[seed], COMPRESSION)
+        for seed in cases
+        if len(cells[seed]) == 4
+    ]
     if given.json:
         given.json.write_text(json.dumps([asdict(one) for one in whole]))
     print(f"{len(whole)} of {len(cases)} cases, from seed {given.first} on, by {given.strategy}")

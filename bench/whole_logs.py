@@ -1,4 +1,5 @@
-"""Part 1: whole logs, in memory, in one process. Timed is the call that a user makes: `simulate(log, policy=...)`."""
+"""Part 1: whole logs, in memory, in one process. Timed is the call that a user makes:
+`simulate(log, policy=...)`."""
 
 from __future__ import annotations
 
@@ -16,9 +17,11 @@ from windrow.sim import simulate
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A log and a policy, the time it may take, what a bare C++ loop takes, and the mean wait that must come out.
+    """A log and a policy, the time it may take, what a bare C++ loop takes, and the mean wait that
+    must come out.
 
-    The mean wait is as independent simulators print it (None: they have no figure for exactly these rules).
+    The mean wait is as independent simulators print it (None: they have no figure for exactly these
+    rules).
     """
 
     log: str
@@ -85,7 +88,8 @@ def _measured(case: Case, logs: BenchLogs, budget_s: float) -> WholeLog:
 
 
 def is_right(value: float, agreed: str | None) -> bool | None:
-    """Whether the value is the agreed one, to the last digit printed there; None where there is none."""
+    """Whether the value is the agreed one, to the last digit printed there; None where there is
+    none."""
     return None if agreed is None else f"{value:.{len(agreed.partition('.')[2])}f}" == agreed
 
 
@@ -96,7 +100,18 @@ def verdict(met: bool | None) -> str:
 
 def tables(found: Sequence[WholeLog], logs: BenchLogs) -> list[Table]:
     """One row per case."""
-    columns = ("log", "policy", "jobs", "median", "best", "of", "jobs/s", "target", "target met", "C++ limit")
+    columns = (
+        "log",
+        "policy",
+        "jobs",
+        "median",
+        "best",
+        "of",
+        "jobs/s",
+        "target",
+        "target met",
+        "C++ limit",
+    )
     rows = [
         (
             *(
@@ -107,14 +122,23 @@ def tables(found: Sequence[WholeLog], logs: BenchLogs) -> list[Table]:
                 seconds(one.best_s),
                 f"{one.repetitions}",
             ),
-            *(f"{one.jobs / one.median_s:,.0f}", seconds(one.target_s), verdict(one.met), seconds(one.cpp_s)),
-            *(f"{one.mean_wait_s:,.3f}", {True: "as agreed", False: "WRONG", None: "no figure"}[one.right]),
+            *(
+                f"{one.jobs / one.median_s:,.0f}",
+                seconds(one.target_s),
+                verdict(one.met),
+                seconds(one.cpp_s),
+            ),
+            *(
+                f"{one.mean_wait_s:,.3f}",
+                {True: "as agreed", False: "WRONG", None: "no figure"}[one.right],
+            ),
         )
         for one in found
     ]
     notes = [f"Logs: {logs.source}."]
     if logs.real:
         notes.append(
-            "C++ limit: a bare loop, arrays in, starts out, measured on another machine, perhaps a slower one."
+            "C++ limit: a bare loop, arrays in, starts out, measured on another machine, perhaps "
+            "a slower one."
         )
     return [table("1. Whole logs in memory", (*columns, "mean wait s", "result"), rows, notes)]

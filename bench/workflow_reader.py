@@ -1,4 +1,5 @@
-"""Reads one workflow, measures its shape, and prints times and peak memory as JSON. A process of its own, for the peak.
+"""Reads one workflow, measures its shape, and prints times and peak memory as JSON. A process of
+its own, for the peak.
 
 python workflow_reader.py WORKFLOW.json
 """
@@ -18,7 +19,8 @@ from windrow.shape import kinds, shape, token_parallelism
 def peak_bytes() -> int:
     """The most memory this process ever had.
 
-    Linux hands `ru_maxrss` on from the process that started this one, so its own high-water mark is asked for first.
+    Linux hands `ru_maxrss` on from the process that started this one, so its own high-water mark is
+    asked for first.
     """
     status = Path("/proc/self/status")
     if status.exists():
@@ -35,7 +37,8 @@ def main() -> None:
     workflow = read_workflow(sys.argv[1])
     read = time.perf_counter()
     figures = shape(workflow)
-    tokens, programs = token_parallelism(workflow), kinds(workflow)
+    tokens = token_parallelism(workflow)
+    programs = kinds(workflow)
     measured = time.perf_counter()
     answer = {
         "tasks": figures.tasks,

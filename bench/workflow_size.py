@@ -1,7 +1,9 @@
-"""Part 5: a workflow of a million tasks and two million edges: read from WfFormat, levelled and reported.
+"""Part 5: a workflow of a million tasks and two million edges: read from WfFormat, levelled and
+reported.
 
-The graph has 1,000 tasks a level, and every task below the first level has two parents, so its shape is known
-beforehand and is checked. Each size is read in a process of its own, so that its peak of memory is its own.
+The graph has 1,000 tasks a level, and every task below the first level has two parents, so its
+shape is known beforehand and is checked. Each size is read in a process of its own, so that its
+peak of memory is its own.
 """
 
 from __future__ import annotations
@@ -58,13 +60,17 @@ def write(path: Path, tasks: int) -> None:
     with path.open("w", encoding="ascii") as text:
         text.write('{"name":"bench","schemaVersion":"1.5","workflow":{"specification":{"tasks":[\n')
         text.writelines(_joined(_specified(tasks)))
-        text.write('],"files":[]},"execution":{"makespanInSeconds":0,"executedAt":"1970-01-01T00:00:00Z","tasks":[\n')
-        text.writelines(_joined(f'{{"id":"t{i:07d}","runtimeInSeconds":{1 + i % 60}}}' for i in range(tasks)))
+        text.write(
+            '],"files":[]},"execution":{"makespanInSeconds":0,"executedAt":"1970-01-01T00:00:00Z","tasks":[\n'
+        )
+        text.writelines(
+            _joined(f'{{"id":"t{i:07d}","runtimeInSeconds":{1 + i % 60}}}' for i in range(tasks))
+        )
         text.write("]}}}\n")
 
 
 def _specified(tasks: int) -> Iterator[str]:
-    form = '{"name":"work","id":"t%07d","parents":[%s],"children":[%s],"inputFiles":[],"outputFiles":[]}'
+    form = '{"name":"work","id":"t%07d","parents":[%s],"children":[%s],"inputFiles":[],"outputFiles":[]}'  # noqa: E501
     for i in range(tasks):
         parents = (i - WIDTH, _left(i) - WIDTH) if i >= WIDTH else ()
         children = (i + WIDTH, _right(i) + WIDTH) if i + WIDTH < tasks else ()
@@ -92,9 +98,17 @@ def _joined(items: Iterator[str]) -> Iterator[str]:
 
 def _read(path: Path, tasks: int) -> Read:
     script = Path(__file__).with_name("workflow_reader.py")
-    done = subprocess.run([sys.executable, script, path], check=True, stdout=subprocess.PIPE, text=True)
+    done = subprocess.run(
+        [sys.executable, script, path], check=True, stdout=subprocess.PIPE, text=True
+    )
     answer = json.loads(done.stdout)
-    known = {"tasks": tasks, "edges": 2 * (tasks - WIDTH), "levels": tasks // WIDTH, "width": WIDTH, "tokens": WIDTH}
+    known = {
+        "tasks": tasks,
+        "edges": 2 * (tasks - WIDTH),
+        "levels": tasks // WIDTH,
+        "width": WIDTH,
+        "tokens": WIDTH,
+    }
     return Read(
         tasks=answer["tasks"],
         edges=answer["edges"],
@@ -109,17 +123,35 @@ def _read(path: Path, tasks: int) -> Read:
 
 def tables(found: Sequence[Read]) -> list[Table]:
     """One row per size."""
-    columns = ("tasks", "edges", "file", "read and level", "report", "peak memory", "target met", "result")
+    columns = (
+        "tasks",
+        "edges",
+        "file",
+        "read and level",
+        "report",
+        "peak memory",
+        "target met",
+        "result",
+    )
     rows = [
         (
-            *(f"{one.tasks:,}", f"{one.edges:,}", f"{one.file_bytes / 1e6:,.0f} MB", seconds(one.read_s)),
+            *(
+                f"{one.tasks:,}",
+                f"{one.edges:,}",
+                f"{one.file_bytes / 1e6:,.0f} MB",
+                seconds(one.read_s),
+            ),
             *(seconds(one.report_s), f"{one.peak_bytes / 1e9:.2f} GB", verdict(one.met)),
             "as made" if one.right else "WRONG",
         )
         for one in found
     ]
-    notes = [f"Target: a million tasks and two million edges in seconds and under {TARGET_BYTES / 1e9:g} GB."]
+    notes = [
+        "Target: a million tasks and two million edges in seconds and under "
+        f"{TARGET_BYTES / 1e9:g} GB."
+    ]
     if len(found) > 2:
-        x, y = np.log([one.tasks for one in found]), np.log([one.read_s + one.report_s for one in found])
+        x = np.log([one.tasks for one in found])
+        y = np.log([one.read_s + one.report_s for one in found])
         notes.append(f"Exponent of time over tasks: {np.polyfit(x, y, 1)[0]:.2f}.")
     return [table("5. Workflows (WfFormat)", columns, rows, notes)]

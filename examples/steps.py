@@ -1,9 +1,11 @@
-"""A program that can be ended at any time: it continues from its last checkpoint when it is started again.
+"""A program that can be ended at any time: it continues from its last checkpoint when it is started
+again.
 
     python steps.py OUTPUT STEPS SECONDS_PER_STEP
 
-It works in steps, and keeps how far it has come in `state-NAME`, where NAME is that of its output. When it gets SIGUSR1
-it writes that file, after the step that it is at. See `examples/checkpoints.yaml`.
+It works in steps, and keeps how far it has come in `state-NAME`, where NAME is that of its output.
+When it gets SIGUSR1 it writes that file, after the step that it is at. See
+`examples/checkpoints.yaml`.
 """
 
 from __future__ import annotations
@@ -25,7 +27,8 @@ def ask(_number: int, _frame: object) -> None:
 
 
 def save(state: Path, step: int, value: str) -> None:
-    """Write a checkpoint whole or not at all: into another file first, which then takes the place of the old one."""
+    """Write a checkpoint whole or not at all: into another file first, which then takes the place
+    of the old one."""
     draft = Path(f"{state}.new")
     with draft.open("w") as file:
         file.write(f"{step} {value}")

@@ -1,4 +1,5 @@
-"""What every test may ask for, how tests are dealt to workers, and what is said of those that could not run."""
+"""What every test may ask for, how tests are dealt to workers, and what is said of those that could
+not run."""
 
 from __future__ import annotations
 
@@ -12,20 +13,28 @@ import tests.examples  # noqa: F401  (the profile of all property tests)
 HERE = Path(__file__).parent
 DATA = Path(os.environ.get("WINDROW_DATA") or HERE.parents[1] / "shared" / "data")
 FIRST = ("slurm", "survival", "real", "docs")
-"""Folders whose tests wait for daemons, clocks and commands: started first, they wait while the others calculate."""
+"""Folders whose tests wait for daemons, clocks and commands: started first, they wait while the
+others calculate."""
 SLOW = ("slurm", "real", "oracle", "docs")
-"""Folders of which no test is quick: they start daemons, read real logs, run every example that is shown."""
+"""Folders of which no test is quick: they start daemons, read real logs, run every example that is
+shown."""
 CLUSTERS = int(os.environ.get("WINDROW_TEST_CLUSTERS") or 3)
-"""Private Slurms without accounting that run side by side, where tests do; those with accounting share one."""
+"""Private Slurms without accounting that run side by side, where tests do; those with accounting
+share one."""
 NEEDS = {
     "data": (
         "no real logs",
-        f"real logs and workflows are not in {DATA}: get logs with `windrow traces fetch KTH-SP2 CTC-SP2 SDSC-SP2 "
+        f"real logs and workflows are not in {DATA}: get logs with `windrow traces fetch KTH-SP2 "
+        "CTC-SP2 SDSC-SP2 "
         "SDSC-BLUE --to FOLDER/swf`, then set WINDROW_DATA=FOLDER",
     ),
-    "slurm": ("no private Slurm", "there is no Slurm to test with: as root on Debian or Ubuntu, tests/slurm/install"),
+    "slurm": (
+        "no private Slurm",
+        "there is no Slurm to test with: as root on Debian or Ubuntu, tests/slurm/install",
+    ),
 }
-"""What tests are skipped for where it is missing: how the reason begins, and what to do about it."""
+"""What tests are skipped for where it is missing: how the reason begins, and what to do about
+it."""
 
 
 @pytest.fixture(scope="session")
@@ -46,21 +55,37 @@ def _data(*parts: str) -> Path:
     return DATA
 
 
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder in which commands run, with a queue, a history and settings of its own."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("STATE", "CONFIG", "DATA"):
+        monkeypatch.setenv(f"XDG_{name}_HOME", str(tmp_path / name.lower()))
+    monkeypatch.setenv("WINDROW_HISTORY", str(tmp_path / "history.sqlite"))
+    return tmp_path
+
+
 @pytest.hookimpl(tryfirst=True)  # before `-m` looks at marks
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Deal the tests to workers that run side by side (pytest -n).
 
-    Each private Slurm belongs to one of them; a file whose tests calculate stays whole, since they share what they read
-    and made; those that wait for daemons of their own are dealt one by one.
+    Each private Slurm belongs to one of them; a file whose tests calculate stays whole, since they
+    share what they read and made; those that wait for daemons of their own are dealt one by one.
     """
-    items.sort(key=lambda item: FIRST.index(_folder(item)) if _folder(item) in FIRST else len(FIRST))
+    items.sort(
+        key=lambda item: FIRST.index(_folder(item)) if _folder(item) in FIRST else len(FIRST)
+    )
     dealt = 0
     for item in items:
         if _folder(item) in SLOW:
             item.add_marker(pytest.mark.slow)
         if _folder(item) == "slurm":
-            special = {"slurm_with_accounting", "mixed"}.intersection(getattr(item, "fixturenames", ()))
-            item.add_marker(pytest.mark.xdist_group(min(special, default=f"slurm-{dealt % CLUSTERS}")))
+            special = {"slurm_with_accounting", "mixed"}.intersection(
+                getattr(item, "fixturenames", ())
+            )
+            item.add_marker(
+                pytest.mark.xdist_group(min(special, default=f"slurm-{dealt % CLUSTERS}"))
+            )
             dealt += not special
         elif _folder(item) not in FIRST:
             item.add_marker(pytest.mark.xdist_group(str(item.path.relative_to(HERE))))
@@ -72,7 +97,8 @@ def _folder(item: pytest.Item) -> str:
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_sessionfinish(session: pytest.Session) -> Iterator[None]:
-    """Say last how many tests were skipped for what; a failure where `WINDROW_TEST_NEEDS` ("data slurm") names it."""
+    """Say last how many tests were skipped for what; a failure where `WINDROW_TEST_NEEDS` ("data
+    slurm") names it."""
     yield
     reporter = session.config.pluginmanager.getplugin("terminalreporter")
     if reporter is None or hasattr(session.config, "workerinput"):
@@ -81,6 +107,8 @@ def pytest_sessionfinish(session: pytest.Session) -> Iterator[None]:
     for name, (beginning, advice) in NEEDS.items():
         if count := sum(beginning in reason for reason in reasons):
             is_needed = name in os.environ.get("WINDROW_TEST_NEEDS", "").split()
-            reporter.write_line(f"{count} tests were skipped: {advice}", red=is_needed, yellow=not is_needed)
+            reporter.write_line(
+                f"{count} tests were skipped: {advice}", red=is_needed, yellow=not is_needed
+            )
             if is_needed and session.exitstatus == pytest.ExitCode.OK:
                 session.exitstatus = pytest.ExitCode.TESTS_FAILED

@@ -28,7 +28,9 @@ def python_for_all(env: Mapping[str, str], imports: str = "numba, msgspec, windr
     for python in (sys.executable, f"/usr/bin/python{version}"):
         command = [*as_nobody(), python, "-P", "-c", test]
         try:
-            done = subprocess.run(command, env={**env, **python_path()}, cwd="/", capture_output=True, check=False)
+            done = subprocess.run(
+                command, env={**env, **python_path()}, cwd="/", capture_output=True, check=False
+            )
         except OSError:
             continue
         if done.returncode == 0:

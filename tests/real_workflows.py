@@ -1,12 +1,13 @@
-"""Workflows that really run: every recipe's shape, with commands that read their inputs, compute and write outputs.
+"""Workflows that really run: every recipe's shape, with commands that read their inputs, compute
+and write outputs.
 
     path = write_real("montage", 50, folder)        # folder/montage.yaml, a script, and the entry files
     ... run it there ...
     assert output_checksums(path) == serial_checksums(path)
 
-Laws: what a task writes depends on its id and the content of its inputs alone, so equal checksums mean that every task
-ran after its parents, on whole files. A task whose input is missing fails.
-"""
+Laws: what a task writes depends on its id and the content of its inputs alone, so equal checksums
+mean that every task ran after its parents, on whole files. A task whose input is missing fails.
+"""  # noqa: E501
 
 from __future__ import annotations
 
@@ -28,7 +29,8 @@ RECIPES = tuple(WORKFLOW_RECIPES)
 """The names of all shapes."""
 
 ROUNDS_PER_S = 1_000_000
-"""Rounds of key derivation that take about a second; the amount of work is fixed, the time it takes is not."""
+"""Rounds of key derivation that take about a second; the amount of work is fixed, the time it takes
+is not."""
 
 # This very interpreter is called by its path: what `python3` finds may be a slow wrapper around it.
 SCRIPT = """\
@@ -49,7 +51,8 @@ for name in files[gap + 1:]:
 
 
 def real_tasks(recipe: str, tasks: int, *, seed: int = 1, work_s: float = 0.02) -> Workflow:
-    """The recipe's workflow with commands; `work_s` is about what each task computes, on top of starting Python.
+    """The recipe's workflow with commands; `work_s` is about what each task computes, on top of
+    starting Python.
 
     Files lie under `data/`. A task that writes nothing in the recipe writes a file of its own here.
     """
@@ -60,12 +63,19 @@ def real_tasks(recipe: str, tasks: int, *, seed: int = 1, work_s: float = 0.02) 
         inputs = tuple(f"data/{name}" for name in task.inputs)
         outputs = tuple(f"data/{name}" for name in task.outputs) or (f"data/{task.id}.done",)
         command = (sys.executable, "-S", "-E", "step.py", task.id, rounds, *inputs, "--", *outputs)
-        made.append(replace(task, inputs=inputs, outputs=outputs, command=command, runtime_s=max(1.0, work_s)))
+        made.append(
+            replace(
+                task, inputs=inputs, outputs=outputs, command=command, runtime_s=max(1.0, work_s)
+            )
+        )
     return Workflow.from_tasks(f"{recipe}-{len(drawn)}", made)
 
 
-def write_real(recipe: str, tasks: int, folder: Path, *, seed: int = 1, work_s: float = 0.02) -> Path:
-    """Write the workflow as a native file into the folder, with all that it needs. Returns the file."""
+def write_real(
+    recipe: str, tasks: int, folder: Path, *, seed: int = 1, work_s: float = 0.02
+) -> Path:
+    """Write the workflow as a native file into the folder, with all that it needs. Returns the
+    file."""
     workflow = real_tasks(recipe, tasks, seed=seed, work_s=work_s)
     _write_surroundings(workflow, folder)
     lines = [f"name: {workflow.name}", "tasks:"]
@@ -84,7 +94,9 @@ def write_real(recipe: str, tasks: int, folder: Path, *, seed: int = 1, work_s: 
     return path
 
 
-def write_real_wfformat(recipe: str, tasks: int, folder: Path, *, seed: int = 1, work_s: float = 0.02) -> Path:
+def write_real_wfformat(
+    recipe: str, tasks: int, folder: Path, *, seed: int = 1, work_s: float = 0.02
+) -> Path:
     """The same as a WfFormat file."""
     workflow = real_tasks(recipe, tasks, seed=seed, work_s=work_s)
     _write_surroundings(workflow, folder)
@@ -94,7 +106,8 @@ def write_real_wfformat(recipe: str, tasks: int, folder: Path, *, seed: int = 1,
 
 
 def output_checksums(path: Path) -> dict[str, str]:
-    """The SHA-256 of every file that a task of the workflow writes, where it is now. FileNotFoundError without one."""
+    """The SHA-256 of every file that a task of the workflow writes, where it is now.
+    FileNotFoundError without one."""
     runnable = read_runnable(path)
     found: dict[str, str] = {}
     for number, step in enumerate(runnable.steps):
@@ -104,7 +117,8 @@ def output_checksums(path: Path) -> dict[str, str]:
 
 
 def serial_checksums(path: Path) -> dict[str, str]:
-    """Run the workflow task by task in a fresh copy of its folder; the checksums of all it wrote."""
+    """Run the workflow task by task in a fresh copy of its folder; the checksums of all it
+    wrote."""
     with tempfile.TemporaryDirectory() as fresh:
         copy = Path(fresh, "copy", path.name)
         shutil.copytree(path.parent, copy.parent, ignore=_written_by(path))
@@ -113,7 +127,8 @@ def serial_checksums(path: Path) -> dict[str, str]:
 
 
 def run_serially(path: Path) -> None:
-    """Run each task where the workflow lies, in topological order. CalledProcessError for the first that fails."""
+    """Run each task where the workflow lies, in topological order. CalledProcessError for the first
+    that fails."""
     runnable = read_runnable(path)
     for number in runnable.workflow.order.tolist():
         step = runnable.steps[number]
@@ -133,11 +148,14 @@ def _write_surroundings(workflow: Workflow, folder: Path) -> None:
 
 
 def _written_by(path: Path) -> Callable[[str, list[str]], list[str]]:
-    """What copytree shall leave out of each folder: what earlier runs of the workflow wrote there."""
+    """What copytree shall leave out of each folder: what earlier runs of the workflow wrote
+    there."""
     runnable = read_runnable(path)
     written = {
         str(Path(step.workdir, name))
         for number, step in enumerate(runnable.steps)
         for name in runnable.workflow.task(number).outputs
     }
-    return lambda folder, names: [name for name in names if str(Path(folder, name).absolute()) in written]
+    return lambda folder, names: [
+        name for name in names if str(Path(folder, name).absolute()) in written
+    ]

@@ -1,4 +1,5 @@
-"""Work counted instead of timed: how many instructions of Python a call executes, the same on every machine."""
+"""Work counted instead of timed: how many instructions of Python a call executes, the same on every
+machine."""
 
 from __future__ import annotations
 
@@ -9,7 +10,8 @@ from typing import Any
 
 
 def steps(function: Callable[[], object]) -> int:
-    """How many. Work in C counts as one, however much it is; so this tells how work grows, not how long it takes."""
+    """How many. Work in C counts as one, however much it is; so this tells how work grows, not how
+    long it takes."""
     count = 0
 
     def trace(frame: FrameType, event: str, _arg: Any) -> Any:

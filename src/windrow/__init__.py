@@ -1,15 +1,19 @@
-"""Windrow: scientific workflows on batch-scheduled clusters, and such clusters simulated exactly and fast."""
+"""Windrow: scientific workflows on batch-scheduled clusters, and such clusters simulated exactly
+and fast."""
 
 from __future__ import annotations
 
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-# Not by name below: a submodule hides a lazy name that is spelled the same. It is light: see its own law.
+# Not by name below: a submodule hides a lazy name that is spelled the same. It is light: see its
+# own law.
 from windrow.shape import shape
 from windrow.version import __version__
 
 if TYPE_CHECKING:
+    from windrow.api import Run, attach, plan, run, runs
+    from windrow.errors import InputError, OutsideError, UserError, WindrowError
     from windrow.formats import read_log, read_workflow, write_log, write_workflow
     from windrow.lab.compare import compare
     from windrow.model import File, Log, NodeShape, Task, Workflow
@@ -18,6 +22,8 @@ if TYPE_CHECKING:
 
 # Names are loaded when first used, so that `import windrow` costs next to nothing.
 _ROOMS = {
+    "windrow.api": ("Run", "attach", "plan", "run", "runs"),
+    "windrow.errors": ("InputError", "OutsideError", "UserError", "WindrowError"),
     "windrow.formats": ("read_log", "read_workflow", "write_log", "write_workflow"),
     "windrow.lab.compare": ("compare",),
     "windrow.model": ("File", "Log", "NodeShape", "Task", "Workflow"),
@@ -27,9 +33,32 @@ _ROOMS = {
 _ROOM_OF = {name: room for room, names in _ROOMS.items() for name in names}
 
 __all__ = [
-    "Cluster", "File", "Log", "NodeShape", "Task", "Workflow", "__version__", "compare", "generate_log",
-    "generate_workflow", "read_log", "read_workflow", "shape", "simulate", "write_log", "write_workflow",
-]  # fmt: skip
+    "Cluster",
+    "File",
+    "InputError",
+    "Log",
+    "NodeShape",
+    "OutsideError",
+    "Run",
+    "Task",
+    "UserError",
+    "WindrowError",
+    "Workflow",
+    "__version__",
+    "attach",
+    "compare",
+    "generate_log",
+    "generate_workflow",
+    "plan",
+    "read_log",
+    "read_workflow",
+    "run",
+    "runs",
+    "shape",
+    "simulate",
+    "write_log",
+    "write_workflow",
+]
 
 
 def __getattr__(name: str) -> object:

@@ -1,17 +1,19 @@
-"""Measures of a workflow's shape: levels, widths, work, critical path, level of parallelism. Pure functions.
+"""Measures of a workflow's shape: levels, widths, work, critical path, level of parallelism. Pure
+functions.
 
 Three measures of how many tasks can run at once, from coarse to exact:
 
 - `width`: the most tasks on one level of the whole workflow.
-- `token_parallelism`: Ilyushkin, Ghit and Epema (2015), section III-B. A wave of tokens stands on the entry tasks; when
-  all tasks with tokens have completed, it moves to the tasks that become eligible by that. Its largest extent is a
-  lower bound of the level of parallelism. Of a workflow that has not started, the waves are exactly the levels, because
-  a level is the *longest* hop count from an entry; of one under way they are not, as tasks of any level may be
-  eligible.
-- `level_of_parallelism`: the most tasks that can ever run at once, exact: the largest set of tasks of which none
-  precedes another.
+- `token_parallelism`: Ilyushkin, Ghit and Epema (2015), section III-B. A wave of tokens stands on
+  the entry tasks; when all tasks with tokens have completed, it moves to the tasks that become
+  eligible by that. Its largest extent is a lower bound of the level of parallelism. Of a workflow
+  that has not started, the waves are exactly the levels, because a level is the *longest* hop count
+  from an entry; of one under way they are not, as tasks of any level may be eligible.
+- `level_of_parallelism`: the most tasks that can ever run at once, exact: the largest set of tasks
+  of which none precedes another.
 
-This module loads neither numpy nor numba by itself, so that `import windrow` can have it; the exact measure loads both.
+This module loads neither numpy nor numba by itself, so that `import windrow` can have it; the exact
+measure loads both.
 """
 
 from __future__ import annotations
@@ -26,12 +28,14 @@ if TYPE_CHECKING:
     from windrow.model import Workflow
     from windrow.model.graph import Adjacency
 
-_FEW = 3_000  # tasks up to which the exact measure takes less time in Python than to load compiled code
+# tasks up to which the exact measure takes less time in Python than to load compiled code
+_FEW = 3_000
 
 
 @dataclass(frozen=True, slots=True)
 class CriticalPath:
-    """The chain of dependent tasks that takes longest: no number of nodes runs the workflow faster."""
+    """The chain of dependent tasks that takes longest: no number of nodes runs the workflow
+    faster."""
 
     length_s: float
     tasks: tuple[int, ...]
@@ -40,7 +44,8 @@ class CriticalPath:
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """A workflow in figures. `widths` and `level_work_s` have one entry per level, from the entries on."""
+    """A workflow in figures. `widths` and `level_work_s` have one entry per level, from the entries
+    on."""
 
     tasks: int
     edges: int
@@ -92,19 +97,24 @@ def shape(workflow: Workflow) -> Shape:
 
 
 def kinds(workflow: Workflow) -> tuple[KindShape, ...]:
-    """The kinds of task, in the order of their first level, then of first appearance in the workflow."""
+    """The kinds of task, in the order of their first level, then of first appearance in the
+    workflow."""
     levels: dict[str, list[int]] = {}
     times_s: dict[str, list[float]] = {}
     rows = zip(workflow.kinds, workflow.levels.tolist(), workflow.runtime_s.tolist(), strict=True)
     for name, level, runtime_s in rows:
         levels.setdefault(name, []).append(level)
         times_s.setdefault(name, []).append(runtime_s)
-    found = (KindShape(name, len(on), sum(times_s[name]), min(on), max(on)) for name, on in levels.items())
+    found = (
+        KindShape(name, len(on), sum(times_s[name]), min(on), max(on))
+        for name, on in levels.items()
+    )
     return tuple(sorted(found, key=lambda kind: kind.first_level))
 
 
 def critical_path(workflow: Workflow) -> CriticalPath:
-    """The longest chain by run time; among equals, the one whose tasks come first in the workflow."""
+    """The longest chain by run time; among equals, the one whose tasks come first in the
+    workflow."""
     start, index = _lists(workflow.parents)
     end_s = workflow.runtime_s.tolist()  # becomes each task's earliest end, in topological order
     for v in workflow.order.tolist():
@@ -120,7 +130,8 @@ def critical_path(workflow: Workflow) -> CriticalPath:
 
 
 def token_parallelism(workflow: Workflow, done: Iterable[int] = ()) -> int:
-    """The most tasks in any one wave of eligible tasks, when the tasks numbered `done` have completed already."""
+    """The most tasks in any one wave of eligible tasks, when the tasks numbered `done` have
+    completed already."""
     start, index = _lists(workflow.children)
     waiting = workflow.parents.degrees().tolist()
     completed = _completed(workflow, done)
@@ -142,12 +153,14 @@ def token_parallelism(workflow: Workflow, done: Iterable[int] = ()) -> int:
 
 
 def level_of_parallelism(workflow: Workflow, done: Iterable[int] = ()) -> int:
-    """The most tasks that can ever run at once, when the tasks numbered `done` have completed already."""
+    """The most tasks that can ever run at once, when the tasks numbered `done` have completed
+    already."""
     return len(largest_antichain(workflow, done))
 
 
 def largest_antichain(workflow: Workflow, done: Iterable[int] = ()) -> tuple[int, ...]:
-    """Numbers, ascending, of as many tasks as can ever run at once: the witness of `level_of_parallelism`."""
+    """Numbers, ascending, of as many tasks as can ever run at once: the witness of
+    `level_of_parallelism`."""
     import numpy as np  # noqa: PLC0415
 
     from windrow.kernels import antichain  # noqa: PLC0415
@@ -156,7 +169,9 @@ def largest_antichain(workflow: Workflow, done: Iterable[int] = ()) -> tuple[int
     remaining = np.ones(len(workflow), dtype=np.bool_)
     remaining[list(_completed(workflow, done))] = False
     with in_python(really=not is_loaded() and len(workflow) <= _FEW):
-        members = antichain.largest_antichain(workflow.parents, workflow.children, workflow.order, remaining)
+        members = antichain.largest_antichain(
+            workflow.parents, workflow.children, workflow.order, remaining
+        )
     return tuple(members.tolist())
 
 
@@ -170,5 +185,7 @@ def _completed(workflow: Workflow, done: Iterable[int]) -> frozenset[int]:
     for v in sorted(completed):
         for p in workflow.parents.of(v).tolist():
             if p not in completed:
-                raise UserError(f"task {workflow.ids[v]} cannot be done: its parent {workflow.ids[p]} is not")
+                raise UserError(
+                    f"task {workflow.ids[v]} cannot be done: its parent {workflow.ids[p]} is not"
+                )
     return completed

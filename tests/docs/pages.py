@@ -1,12 +1,8 @@
-"""What the pages show: their blocks of code in order, each with what a reader would have beside it.
+"""What the pages show: their blocks of code in order. Nothing else is there for a reader, or for a
+test.
 
-A comment of Markdown, which no reader sees, says what that is, as code for a shell:
-
-    <!-- given
-    mkdir books; seq 9 > books/emma.txt
-    -->
-
-It belongs to the next block of code.
+A block for a shell that begins with `# prepare` makes what later blocks of its page need. A block
+that begins with the name of a file, as in `# samples.yaml` or `# windrow.toml`, is that file.
 """
 
 from __future__ import annotations
@@ -23,25 +19,38 @@ ROOT = Path(__file__).resolve().parents[2]
 HOW_TOS = sorted([ROOT / "README.md", *(ROOT / "docs" / "how-to").glob("*.md")])
 REFERENCES = sorted((ROOT / "docs" / "reference").glob("*.md"))
 
-_PIECE = re.compile(r"^<!-- given\n(?P<given>.*?)^-->|^```(?P<language>\w+)\n(?P<text>.*?)^```", re.M | re.S)
-_NAMED = re.compile(r"# (\S+\.yaml)\n")
+_PIECE = re.compile(r"^```(?P<language>\w+)\n(?P<text>.*?)^```", re.M | re.S)
+_NAMED = re.compile(r"# (\S+\.(?:yaml|toml))\n")
+_PREPARE = "# prepare\n"
 
 
 @dataclass(frozen=True)
 class Block:
-    """A block of code. `given` is the shell code that makes what it needs."""
+    """A block of code."""
 
     page: Path
     number: int
     language: str
     text: str
-    given: str
 
     @property
     def file(self) -> str | None:
-        """The name of the workflow that it is, where its first line says one."""
-        named = _NAMED.match(self.text) if self.language == "yaml" else None
+        """The name of the file that it is, where its first line says one."""
+        named = _NAMED.match(self.text) if self.language in ("yaml", "toml") else None
         return named[1] if named else None
+
+    @property
+    def prepares(self) -> bool:
+        """Whether it is code for a shell that makes what later blocks need."""
+        return self.language == "sh" and self.text.startswith(_PREPARE)
+
+    def set_up(self, folder: Path) -> None:
+        """Do what a reader does with it before any command: run it, or write the file that it
+        is."""
+        if self.prepares:
+            in_a_shell(self.text, folder)
+        elif self.file is not None:
+            (folder / self.file).write_text(self.text)
 
     @property
     def label(self) -> str:
@@ -51,13 +60,8 @@ class Block:
 
 def blocks(page: Path) -> Iterator[Block]:
     """The blocks of a page, in order."""
-    given = ""
     for number, piece in enumerate(_PIECE.finditer(page.read_text()), 1):
-        if piece["language"] is None:
-            given += piece["given"]
-        else:
-            yield Block(page, number, piece["language"], piece["text"], given)
-            given = ""
+        yield Block(page, number, piece["language"], piece["text"])
 
 
 def a_home_of_its_own(folder: Path) -> dict[str, str]:

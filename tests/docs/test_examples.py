@@ -1,4 +1,5 @@
-"""Every example in the README and in the how-to pages runs as printed, and so does every workflow that is shown."""
+"""Every example in the README and in the how-to pages runs as printed, and so does every workflow
+that is shown."""
 
 from __future__ import annotations
 
@@ -14,9 +15,16 @@ from windrow.app.settings import read_settings
 from windrow.cli.main import main
 
 SHOWN = [block for page in (*HOW_TOS, *REFERENCES) for block in blocks(page)]
-WORKFLOWS = [block for block in SHOWN if block.language == "yaml"]
+# What joins a run of its page (`run --add`) is run there, beside what that run made.
+WORKFLOWS = [
+    block
+    for block in SHOWN
+    if block.language == "yaml" and f"--add {block.file}" not in block.page.read_text()
+]
 SETTINGS = [
-    block for block in SHOWN if block.language == "toml" and ("[queues." in block.text or "[sites." in block.text)
+    block
+    for block in SHOWN
+    if block.language == "toml" and ("[queues." in block.text or "[sites." in block.text)
 ]
 
 
@@ -29,25 +37,26 @@ def test_examples_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     shown = list(blocks(page))
     assert shown, f"{page.name} has no examples"
     for block in shown:
-        if block.given:
-            in_a_shell(block.given, tmp_path)
+        block.set_up(tmp_path)
         if block.language == "python":
             exec(compile(block.text, page.name, "exec"), names)
         elif block.language == "console":
-            run_commands(block.text)
-        elif block.file is not None:
-            Path(block.file).write_text(block.text)
+            run_commands(block.text, tmp_path)
 
 
 @pytest.mark.parametrize("block", WORKFLOWS, ids=lambda block: block.label)
 def test_workflows_run(
-    block: Block, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    block: Block,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """With what the page takes for granted beside it, each ends with every task finished."""
+    """With what the page shows before it, each ends with every task finished."""
     assert block.file is not None, "begin it with a comment that names it: # name.yaml"
-    (tmp_path / block.file).write_text(block.text)
-    if block.given:
-        in_a_shell(block.given, tmp_path)
+    before = [one for one in blocks(block.page) if one.number <= block.number]
+    for one in before:
+        if one.prepares or one.file in ("windrow.toml", block.file):
+            one.set_up(tmp_path)
     monkeypatch.chdir(tmp_path)
     for name, value in a_home_of_its_own(tmp_path).items():
         monkeypatch.setenv(name, value)
@@ -61,7 +70,7 @@ def test_workflows_run(
 def test_settings_are_read(block: Block, tmp_path: Path) -> None:
     file = tmp_path / "windrow.toml"
     file.write_text(block.text)
-    assert read_settings(file)
+    assert read_settings(file) != read_settings(None)
 
 
 def test_other_toml_is_toml() -> None:
@@ -70,18 +79,35 @@ def test_other_toml_is_toml() -> None:
             tomllib.loads(block.text)
 
 
-@pytest.mark.parametrize("notebook", sorted((ROOT / "examples").glob("*.ipynb")), ids=lambda path: path.stem)
+@pytest.mark.parametrize(
+    "notebook", sorted((ROOT / "examples").glob("*.ipynb")), ids=lambda path: path.stem
+)
 def test_notebooks_run(notebook: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     names: dict[str, object] = {}
-    cells = [cell for cell in json.loads(notebook.read_text())["cells"] if cell["cell_type"] == "code"]
+    cells = [
+        cell for cell in json.loads(notebook.read_text())["cells"] if cell["cell_type"] == "code"
+    ]
     assert cells
     for cell in cells:
         assert cell["outputs"] == [], "commit notebooks without output"
         exec(compile("".join(cell["source"]), notebook.name, "exec"), names)
 
 
-def run_commands(text: str) -> None:
-    for line in text.splitlines():
-        if line.startswith("$ windrow "):
-            assert main(shlex.split(line)[2:]) == 0, line
+def run_commands(text: str, folder: Path) -> None:
+    """Each command as printed; where the page shows what other programs print, they print that."""
+    for piece in text.split("$ ")[1:]:
+        command, _, shown = piece.partition("\n")
+        if command.startswith("windrow "):
+            assert main(shlex.split(command, comments=True)[1:]) == 0, command
+            continue
+        printed = in_a_shell(command, folder)
+        assert not shown.strip() or printed.strip() == shown.strip(), command
+
+
+def test_pages_hide_nothing_that_a_reader_needs() -> None:
+    for page in (*HOW_TOS, *REFERENCES):
+        assert "<!--" not in page.read_text(), f"{page.name}: what a comment holds, no reader sees"
+        assert not [
+            block for block in blocks(page) if block.language == "python" and "assert" in block.text
+        ], page.name

@@ -24,7 +24,12 @@ def test_every_strategy_has_its_part() -> None:
 
 @pytest.mark.parametrize("strategy", [Zhang(), Glume()])
 def test_every_parameter_is_told_with_its_default(strategy: Zhang | Glume) -> None:
-    text = (DOCS / "theory" / "strategies.md").read_text().split(f"\n## {strategy.name}\n")[1].split("\n## ")[0]
+    text = (
+        (DOCS / "theory" / "strategies.md")
+        .read_text()
+        .split(f"\n## {strategy.name}\n")[1]
+        .split("\n## ")[0]
+    )
     told = dict(re.findall(r"^\| `(\w+)` \| ([^|]+) \|", text, flags=re.MULTILINE))
     written = {True: "on", False: "off"}
     defaults = {f.name: getattr(strategy, f.name) for f in fields(strategy) if f.name != "name"}

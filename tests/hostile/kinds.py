@@ -1,7 +1,9 @@
-"""Bad inputs by kind: one for each option and each field of a format. A kind draws as many cases as are asked for.
+"""Bad inputs by kind: one for each option and each field of a format. A kind draws as many cases as
+are asked for.
 
-A case is a command line in a folder with the files that it needs. `is_bad` says that it must be refused; where a drawn
-file may happen to be in order (a few bytes of it were changed), only the manner of the answer is judged.
+A case is a command line in a folder with the files that it needs. `is_bad` says that it must be
+refused; where a drawn file may happen to be in order (a few bytes of it were changed), only the
+manner of the answer is judged.
 """
 
 from __future__ import annotations
@@ -11,29 +13,15 @@ import json
 import os
 import socket
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tests.hostile.case import Case, Kind
 from tests.hostile.options import LOG, OPTIONS, PLACES, TWICE, WORKFLOW, Draw
+from tests.hostile.queues import kinds_of_queues, toml
+from tests.hostile.workflows import kinds_of_workflows
 
-from windrow.app.settings import SITE_KEYS
-
-
-@dataclass(frozen=True)
-class Case:
-    """One command line, and whether it must be refused."""
-
-    argv: tuple[str, ...]
-    is_bad: bool = True
-
-
-@dataclass(frozen=True)
-class Kind:
-    """A way to be wrong. `make` draws a case and may put files into the folder it is given."""
-
-    name: str
-    make: Callable[[Draw, Path], Case]
+from windrow.app.settings import SiteTable
 
 
 def _option(before: tuple[str, ...], option: str, value: Callable[[Draw], str]) -> Kind:
@@ -59,7 +47,9 @@ def _fifo(path: Path, _draw: Draw) -> None:
 
 
 def _device(path: Path, draw: Draw) -> None:
-    path.symlink_to(draw.choice(["/dev/zero", "/dev/urandom", "/dev/null", "/dev/tty", "/dev/stdin"]))
+    path.symlink_to(
+        draw.choice(["/dev/zero", "/dev/urandom", "/dev/null", "/dev/tty", "/dev/stdin"])
+    )
 
 
 def _socket(path: Path, _draw: Draw) -> None:
@@ -71,7 +61,9 @@ def _socket(path: Path, _draw: Draw) -> None:
 
 
 def _bomb(path: Path, draw: Draw) -> None:
-    path.write_bytes(gzip.compress(draw.choice([b"\0", b"[", b" ", b";", b"1 "]) * (80 << 20), compresslevel=1))
+    path.write_bytes(
+        gzip.compress(draw.choice([b"\0", b"[", b" ", b";", b"1 "]) * (80 << 20), compresslevel=1)
+    )
 
 
 def _cut(path: Path, draw: Draw) -> None:
@@ -89,11 +81,15 @@ STRANGE: dict[str, Callable[[Path, Draw], Any]] = {
     "noise": lambda path, draw: path.write_bytes(draw.randbytes(draw.randint(1, 3000))),
     "a gzip bomb": _bomb,
     "a cut gzip": _cut,
-    "deep nesting": lambda path, draw: path.write_text(draw.choice(["[", "{", "<a>", "- "]) * 100_000),
+    "deep nesting": lambda path, draw: path.write_text(
+        draw.choice(["[", "{", "<a>", "- "]) * 100_000
+    ),
     "another format": lambda path, draw: path.write_text(
         draw.choice(['{"a": [1]}', "<a/>", "a: 1", "1 2 3\n", "[x]\n"])
     ),
-    "one long line": lambda path, draw: path.write_text(draw.choice(["x", "1", '"', ";"]) * 2_000_000),
+    "one long line": lambda path, draw: path.write_text(
+        draw.choice(["x", "1", '"', ";"]) * 2_000_000
+    ),
 }
 _READERS = (
     ("simulate", ".swf"),
@@ -138,7 +134,18 @@ JUNK: tuple[Any, ...] = (
         "nan",
         "1e999",
     ),
-    *("\x1b[31m", "a\nb", "\u202e", "x" * 5000, "../../etc", "*", "{x}", ["a", "a"], [None], {"id": 1}),
+    *(
+        "\x1b[31m",
+        "a\nb",
+        "\u202e",
+        "x" * 5000,
+        "../../etc",
+        "*",
+        "{x}",
+        ["a", "a"],
+        [None],
+        {"id": 1},
+    ),
 )
 
 
@@ -158,7 +165,11 @@ def _with_field(document: Any, draw: Draw) -> Any:
 
 def _places(document: Any) -> Iterator[tuple[Any, ...]]:
     items = (
-        document.items() if isinstance(document, dict) else enumerate(document) if isinstance(document, list) else ()
+        document.items()
+        if isinstance(document, dict)
+        else enumerate(document)
+        if isinstance(document, list)
+        else ()
     )
     for key, value in items:
         yield (key,)
@@ -184,15 +195,30 @@ NATIVE: dict[str, Any] = {
             "retries": 1,
             "checkpoint": {"files": "s-*", "signal": "USR1", "notice": "1m"},
         },
-        {"id": "b-{i}", "matrix": {"i": [1, 2]}, "command": "echo {i}", "inputs": ["f"], "nodes": 1, "kind": "b"},
+        {
+            "id": "b-{i}",
+            "matrix": {"i": [1, 2]},
+            "command": "echo {i}",
+            "inputs": ["f"],
+            "nodes": 1,
+            "kind": "b",
+        },
         {"id": "c", "command": "true", "after": ["b"], "workdir": "w", "env": {"X": "1"}},
         {"id": "d", "command": "true", "site": "local", "where": "cores >= 1 && !(memory < 1GB)"},
-        {"id": "e", "command": "true", "mounts": {"/v/g": "g", "/v/w": "w"}, "extract": {"/v/w/x": "r/x"}},
+        {
+            "id": "e",
+            "command": "true",
+            "mounts": {"/v/g": "g", "/v/w": "w"},
+            "extract": {"/v/w/x": "r/x"},
+        },
         {"id": "f", "command": "true", "mounts": ["w"], "after": "e"},
     ],
     "stays": {"f": "local"},
     "home": "h",
-    "volumes": {"g": {"from": "g", "size": "1GB", "policy": "lru"}, "w": {"scratch": "1GB", "per": "x"}},
+    "volumes": {
+        "g": {"from": "g", "size": "1GB", "policy": "lru"},
+        "w": {"scratch": "1GB", "per": "x"},
+    },
 }
 
 
@@ -203,22 +229,60 @@ def _native(draw: Draw, folder: Path) -> Case:
 
 
 def _dax(draw: Draw, folder: Path) -> Case:
-    junk = draw.choice(["", "x", "-1", "nan", "1e300", "-61", "9" * 400, "&amp;", "&#27;[31m", "a&#10;b", "A", "none"])
+    junk = draw.choice(
+        [
+            "",
+            "x",
+            "-1",
+            "nan",
+            "1e300",
+            "-61",
+            "9" * 400,
+            "&amp;",
+            "&#27;[31m",
+            "a&#10;b",
+            "A",
+            "none",
+        ]
+    )
     fields = ["id", "name", "runtime", "file", "link", "size", "ref", "key", "cores", "parent"]
-    value = dict(zip(fields, ["A", "k", "3", "f", "output", "7", "B", "cores", "1", "A"], strict=True))
+    value = dict(
+        zip(fields, ["A", "k", "3", "f", "output", "7", "B", "cores", "1", "A"], strict=True)
+    )
     value[draw.choice(fields)] = junk
     text = """<adag name="n"><job id="{id}" name="{name}" runtime="{runtime}"><argument>-x</argument>
 <uses file="{file}" link="{link}" size="{size}"/><profile namespace="pegasus" key="{key}">{cores}</profile></job>
-<job id="B" name="k" runtime="1"/><child ref="{ref}"><parent ref="{parent}"/></child></adag>"""
+<job id="B" name="k" runtime="1"/><child ref="{ref}"><parent ref="{parent}"/></child></adag>"""  # noqa: E501
     (folder / "field.dax").write_text(text.format(**value))
     return Case(("show", "field.dax"), is_bad=False)
 
 
 def _swf_column(column: int) -> Kind:
     def make(draw: Draw, folder: Path) -> Case:
-        cells = ["1", "0", "5", "100", "4", "-1", "-1", "4", "200", "-1", "1", "1", "1", "1", "1", "1", "-1", "-1"]
+        cells = [
+            "1",
+            "0",
+            "5",
+            "100",
+            "4",
+            "-1",
+            "-1",
+            "4",
+            "200",
+            "-1",
+            "1",
+            "1",
+            "1",
+            "1",
+            "1",
+            "1",
+            "-1",
+            "-1",
+        ]
         junk = ["x", "nan", "1e300", str(2**63), "9" * 400, "1_0", "½", "0x1", "", "1 2"]
-        cells[column - 1] = draw.choice(junk if column in (1, 2, 4, 5, 8, 9, 12) else ["x", "nan", "½", "", "1 2"])
+        cells[column - 1] = draw.choice(
+            junk if column in (1, 2, 4, 5, 8, 9, 12) else ["x", "nan", "½", "", "1 2"]
+        )
         (folder / "column.swf").write_text("; MaxNodes: 8\n" + " ".join(cells) + "\n")
         return Case(("simulate", "column.swf"))
 
@@ -226,14 +290,32 @@ def _swf_column(column: int) -> Kind:
 
 
 def _swf_header(draw: Draw, folder: Path) -> Case:
-    value = draw.choice(["", "x", "0", "-3", "1000000000000", "9" * 300, str(2**63), "nan", "10000001"])
+    value = draw.choice(
+        ["", "x", "0", "-3", "1000000000000", "9" * 300, str(2**63), "nan", "10000001"]
+    )
     label = draw.choice(["MaxNodes", "MaxProcs"])
-    (folder / "header.swf").write_text(f"; {label}: {value}\n1 0 5 100 4 -1 -1 4 200 -1 1 1 1 1 1 1 -1 -1\n")
+    (folder / "header.swf").write_text(
+        f"; {label}: {value}\n1 0 5 100 4 -1 -1 4 200 -1 1 1 1 1 1 1 -1 -1\n"
+    )
     return Case(("simulate", "header.swf"))
 
 
 def _settings(draw: Draw, folder: Path) -> Case:
-    value = draw.choice(["0", "-1", "1e300", str(2**62), '"x"', "[]", "{}", "true", '"999999TiB"', '"\\u001b"', "nan"])
+    value = draw.choice(
+        [
+            "0",
+            "-1",
+            "1e300",
+            str(2**62),
+            '"x"',
+            "[]",
+            "{}",
+            "true",
+            '"999999TiB"',
+            '"\\u001b"',
+            "nan",
+        ]
+    )
     key = draw.choice(["nodes", "cores", "memory", "disk", "policy", "kind", "nosuch"])
     (folder / "windrow.toml").write_text(
         draw.choice([f"[queues.local]\n{key} = {value}\n", f"{key} = {value}\n", "[["])
@@ -242,18 +324,51 @@ def _settings(draw: Draw, folder: Path) -> Case:
 
 
 def _site_settings(draw: Draw, folder: Path) -> Case:
-    value = draw.choice(["0", "-1", "1e300", '"x"', '["x"]', '["here"]', "[3]", "{}", "{a = []}", "true", "nan", "inf"])
-    key = draw.choice([*SITE_KEYS, "queue", "kind", "cluster"])
-    (folder / "windrow.toml").write_text(draw.choice(["[sites.local]", "[queues.local]"]) + f"\n{key} = {value}\n")
+    value = draw.choice(
+        [
+            "0",
+            "-1",
+            "1e300",
+            '"x"',
+            '["x"]',
+            '["here"]',
+            "[3]",
+            "{}",
+            "{a = []}",
+            "true",
+            "nan",
+            "inf",
+        ]
+    )
+    key = draw.choice([*SiteTable.__struct_fields__, "queue", "kind", "cluster"])
+    (folder / "windrow.toml").write_text(
+        draw.choice(["[sites.local]", "[queues.local]"]) + f"\n{key} = {value}\n"
+    )
     return Case(
-        ("plan", "ok.yaml", "--on", draw.choice(["local", "local,local", "local,,x", ",", "local,west"])), is_bad=False
+        (
+            "plan",
+            "ok.yaml",
+            "--on",
+            draw.choice(["local", "local,local", "local,,x", ",", "local,west"]),
+        ),
+        is_bad=False,
     )
 
 
 def _strange_settings(draw: Draw, folder: Path) -> Case:
-    STRANGE[draw.choice(["a named pipe", "a device", "a socket", "a folder", "NULs", "a gzip bomb", "a cut gzip"])](
-        folder / "windrow.toml", draw
-    )
+    STRANGE[
+        draw.choice(
+            [
+                "a named pipe",
+                "a device",
+                "a socket",
+                "a folder",
+                "NULs",
+                "a gzip bomb",
+                "a cut gzip",
+            ]
+        )
+    ](folder / "windrow.toml", draw)
     return Case(("run", "-n", "ok.yaml"))
 
 
@@ -276,22 +391,34 @@ CAMPAIGN: dict[str, Any] = {
 def _campaign(draw: Draw, folder: Path) -> Case:
     document = json.loads(json.dumps(CAMPAIGN))
     key = draw.choice(list(document))
-    bad = [-1, 0.5, 1e300, 2**62, True, {"x": 1}, [], [[]], ["x\x1b"], "nosuch", [2**62], ["1e300d"], [{"nosuch": 1}]]
-    inner = document[key][0] if isinstance(document[key], list) and isinstance(document[key][0], dict) else None
+    bad = [
+        -1,
+        0.5,
+        1e300,
+        2**62,
+        True,
+        {"x": 1},
+        [],
+        [[]],
+        ["x\x1b"],
+        "nosuch",
+        [2**62],
+        ["1e300d"],
+        [{"nosuch": 1}],
+    ]
+    inner = (
+        document[key][0]
+        if isinstance(document[key], list) and isinstance(document[key][0], dict)
+        else None
+    )
     if inner and draw.random() < 0.7:
         inner[draw.choice(list(inner))] = draw.choice([*bad[:4], True, {"x": 1}, []])
     else:
         document[key] = draw.choice(bad)
-    (folder / "field.toml").write_text("".join(f"{k} = {_toml(v)}\n" for k, v in document.items()))
-    return Case(("lab", "field.toml", "-o", "out", "--workers", "1"), is_bad=False)  # some are good by chance
-
-
-def _toml(value: Any) -> str:
-    if isinstance(value, dict):
-        return "{" + ", ".join(f"{key} = {_toml(inner)}" for key, inner in value.items()) + "}"
-    if isinstance(value, list):
-        return "[" + ", ".join(map(_toml, value)) + "]"
-    return json.dumps(value)
+    (folder / "field.toml").write_text("".join(f"{k} = {toml(v)}\n" for k, v in document.items()))
+    return Case(
+        ("lab", "field.toml", "-o", "out", "--workers", "1"), is_bad=False
+    )  # some are good by chance
 
 
 def _flipped(draw: Draw, folder: Path) -> Case:
@@ -299,17 +426,25 @@ def _flipped(draw: Draw, folder: Path) -> Case:
     data = bytearray((folder / name).read_bytes())
     for _ in range(draw.randint(1, 4)):
         data[draw.randrange(len(data))] = draw.randrange(256)
-    (folder / f"flipped-{name}").write_bytes(bytes(data[: draw.choice([len(data), len(data) // 2])]))
+    (folder / f"flipped-{name}").write_bytes(
+        bytes(data[: draw.choice([len(data), len(data) // 2])])
+    )
     return Case((command, f"flipped-{name}"), is_bad=False)
 
 
 def _command(draw: Draw, _folder: Path) -> Case:
-    return Case((draw.choice(["nosuch", "rnu", "help me", "x" * 5000, "\x1b[2J", "", "--nosuch", "-z"]),))
+    return Case(
+        (draw.choice(["nosuch", "rnu", "help me", "x" * 5000, "\x1b[2J", "", "--nosuch", "-z"]),)
+    )
 
 
 def kinds() -> list[Kind]:
     """Every kind of bad input, in an order that never changes."""
-    options = [_option(before, name, value) for before, given in OPTIONS.items() for name, value in given.items()]
+    options = [
+        _option(before, name, value)
+        for before, given in OPTIONS.items()
+        for name, value in given.items()
+    ]
     places = [_place(command, value) for command, value in PLACES.items()]
     strange = [_strange(what, put) for what, put in STRANGE.items()]
     columns = [_swf_column(column) for column in range(1, 19)]
@@ -326,4 +461,13 @@ def kinds() -> list[Kind]:
         "flipped bytes": _flipped,
         "unknown command": _command,
     }
-    return [*options, *places, *strange, *columns, twice, *(Kind(name, make) for name, make in fields.items())]
+    return [
+        *options,
+        *places,
+        *strange,
+        *columns,
+        twice,
+        *(Kind(name, make) for name, make in fields.items()),
+        *kinds_of_workflows(),
+        *kinds_of_queues(),
+    ]

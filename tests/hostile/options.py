@@ -11,49 +11,147 @@ Draw = random.Random
 
 
 def bad_word(draw: Draw) -> str:
-    words = ["x", "none", "-", "--", " ", "\x1b[31mred", "a\nb", "ä" * 40, "/", "../..", "%s%n", "*"]
+    words = [
+        "x",
+        "none",
+        "-",
+        "--",
+        " ",
+        "\x1b[31mred",
+        "a\nb",
+        "ä" * 40,
+        "/",
+        "../..",
+        "%s%n",
+        "*",
+    ]
     return draw.choice([*words, "\u202egnp", "x" * 5000])
 
 
 def bad_whole(draw: Draw, least: int, most: int) -> str:
     """Text that is no whole number from `least` to `most`."""
-    far = [str(least - 1), str(most + 1), str(2**63), str(2**64), str(most * draw.randint(2, 10**9)), "9" * 400]
+    far = [
+        str(least - 1),
+        str(most + 1),
+        str(2**63),
+        str(2**64),
+        str(most * draw.randint(2, 10**9)),
+        "9" * 400,
+    ]
     return draw.choice(
-        [*far, "-1", "1.5", "1e3", "nan", "inf", "0x10", "1_0", "½", "", "1 2", "9" * 5000, bad_word(draw)]
+        [
+            *far,
+            "-1",
+            "1.5",
+            "1e3",
+            "nan",
+            "inf",
+            "0x10",
+            "1_0",
+            "½",
+            "",
+            "1 2",
+            "9" * 5000,
+            bad_word(draw),
+        ]
     )
 
 
 def bad_number(draw: Draw) -> str:
     """Text that is no number of any use."""
-    return draw.choice(["nan", "inf", "-inf", "1e300", "-1", "-1e300", "1,5", "", "0x1p3", "1e-300x", bad_word(draw)])
+    return draw.choice(
+        [
+            "nan",
+            "inf",
+            "-inf",
+            "1e300",
+            "-1",
+            "-1e300",
+            "1,5",
+            "",
+            "0x1p3",
+            "1e-300x",
+            bad_word(draw),
+        ]
+    )
 
 
 def bad_time(draw: Draw) -> str:
     """Text that is no duration of at least a second."""
-    return draw.choice(["nan", "inf", "1e300", "-5", "5y", "h", "1h30m", "99999999999999d", "1e18", "", bad_word(draw)])
+    return draw.choice(
+        [
+            "nan",
+            "inf",
+            "1e300",
+            "-5",
+            "5y",
+            "h",
+            "1h30m",
+            "99999999999999d",
+            "1e18",
+            "",
+            bad_word(draw),
+        ]
+    )
 
 
 def bad_size(draw: Draw) -> str:
     """Text that is no size."""
-    return draw.choice(["0", "-1", "5XB", "nan", "1e400", "99999999TiB", "", "GB", "9" * 400 + "GB", bad_word(draw)])
+    return draw.choice(
+        [
+            "0",
+            "-1",
+            "5XB",
+            "nan",
+            "1e400",
+            "99999999TiB",
+            "",
+            "GB",
+            "9" * 400 + "GB",
+            bad_word(draw),
+        ]
+    )
 
 
 def bad_name(draw: Draw) -> str:
     """Text that names nothing there is."""
     return draw.choice(
-        ["nosuch", "x" * 256, "y/" * 3000, "z" * 5000, "a\x1b]0;b", "a/b", "\u202ex", "ö" * 200, "no such"]
+        [
+            "nosuch",
+            "x" * 256,
+            "y/" * 3000,
+            "z" * 5000,
+            "a\x1b]0;b",
+            "a/b",
+            "\u202ex",
+            "ö" * 200,
+            "no such",
+        ]
     )
 
 
 def bad_choice(draw: Draw) -> str:
     """Text that is none of the words an option knows."""
-    return draw.choice(["nosuch", "", "EASY!", "depth:", "depth:0", "depth:9999999999", "=", "a=b", bad_word(draw)])
+    return draw.choice(
+        ["nosuch", "", "EASY!", "depth:", "depth:0", "depth:9999999999", "=", "a=b", bad_word(draw)]
+    )
 
 
 def bad_weights(draw: Draw) -> str:
     """Text that is no priority."""
-    weights = ["wait=1,wait=2", "wait^-1=3", "wait^0=3", "wait=nan", "wait=1e300", "x=1", "wait=", "share^3=1"]
-    return draw.choice([*weights, "half_life=0", "half_life=-1,share=1", "wait_cap=1", "=1", ",", bad_choice(draw)])
+    weights = [
+        "wait=1,wait=2",
+        "wait^-1=3",
+        "wait^0=3",
+        "wait=nan",
+        "wait=1e300",
+        "x=1",
+        "wait=",
+        "share^3=1",
+    ]
+    return draw.choice(
+        [*weights, "half_life=0", "half_life=-1,share=1", "wait_cap=1", "=1", ",", bad_choice(draw)]
+    )
 
 
 # Options: where they stand, and what is no value of theirs.
@@ -70,7 +168,9 @@ _SCENARIO = {
     "--margin": bad_number,
     "--noise": bad_number,
     "--reliability": bad_number,
-    "--failures": lambda d: d.choice(["nodes=1d,repair=0", f"nodes={bad_time(d)}", "log=none.csv", bad_choice(d)]),
+    "--failures": lambda d: d.choice(
+        ["nodes=1d,repair=0", f"nodes={bad_time(d)}", "log=none.csv", bad_choice(d)]
+    ),
     "--seed": lambda d: bad_whole(d, 0, _SEED),
     "--policy": bad_choice,
     "--requests": bad_choice,
@@ -147,10 +247,14 @@ OPTIONS: dict[tuple[str, ...], dict[str, Callable[[Draw], str]]] = {
     },
     ("grid", "generate", "many-cluster", "-o", "new.toml"): {
         "--seed": lambda d: bad_whole(d, 0, _SEED),
-        "--set": lambda d: d.choice(["more=-1", "more=1e9", "nodes=nan", "spread=-1", "x=1", bad_word(d)]),
+        "--set": lambda d: d.choice(
+            ["more=-1", "more=1e9", "nodes=nan", "spread=-1", "x=1", bad_word(d)]
+        ),
     },
     ("grid", "select", "g.toml"): {
-        "--describe": lambda d: d.choice(["ClusterOf(n)[1:", "ClusterOf(" * 99, "x = 'y", "=" * 5000, bad_name(d)]),
+        "--describe": lambda d: d.choice(
+            ["ClusterOf(n)[1:", "ClusterOf(" * 99, "x = 'y", "=" * 5000, bad_name(d)]
+        ),
         "--fastest": lambda d: bad_whole(d, 1, _NODES),
         "--for": bad_name,
     },
@@ -169,7 +273,10 @@ OPTIONS: dict[tuple[str, ...], dict[str, Callable[[Draw], str]]] = {
         "--estimates": bad_choice,
         "--seed": lambda d: bad_whole(d, 0, _SEED),
     },
-    ("forecast",): {"--nodes": lambda d: bad_whole(d, 1, _NODES), "--time": lambda d: d.choice(["0", bad_time(d)])},
+    ("forecast",): {
+        "--nodes": lambda d: bad_whole(d, 1, _NODES),
+        "--time": lambda d: d.choice(["0", bad_time(d)]),
+    },
     ("pool", "lab"): {
         "--nodes": lambda d: bad_whole(d, 1, _NODES),
         "--cores": lambda d: bad_whole(d, 1, _MILLION),
@@ -179,11 +286,20 @@ OPTIONS: dict[tuple[str, ...], dict[str, Callable[[Draw], str]]] = {
         "--seed": lambda d: bad_whole(d, 0, _SEED),
         "--cancel": lambda d: bad_whole(d, 1, _MILLION),
     },
-    ("lab",): {"--summary": bad_name, "--shard": lambda d: d.choice(["0/2", "3/2", "1/0", "1/9e9", bad_word(d)])},
+    ("lab",): {
+        "--summary": bad_name,
+        "--shard": lambda d: d.choice(["0/2", "3/2", "1/0", "1/9e9", bad_word(d)]),
+    },
     ("lab", "campaign.toml"): {"--workers": lambda d: bad_whole(d, 1, 1000), "--by": bad_word},
     ("reproduce", "glume"): {"--workers": lambda d: bad_whole(d, 1, 1000), "--data": bad_name},
-    ("show", WORKFLOW): {"--html": lambda d: d.choice(["no/such.html", ".", "x" * 300]), "--bandwidth": bad_size},
-    ("profile", "show", WORKFLOW): {"--cpu-speed": lambda d: d.choice(["0", bad_number(d)]), "--detail": bad_choice},
+    ("show", WORKFLOW): {
+        "--html": lambda d: d.choice(["no/such.html", ".", "x" * 300]),
+        "--bandwidth": bad_size,
+    },
+    ("profile", "show", WORKFLOW): {
+        "--cpu-speed": lambda d: d.choice(["0", bad_number(d)]),
+        "--detail": bad_choice,
+    },
     ("profile", "ok.yaml"): {"--tasks": bad_name},
     ("status",): {"--pool": bad_name},
     ("submit", "ok.yaml"): {"--pool": bad_name},
@@ -213,7 +329,15 @@ _FIRST = [
 ]
 PLACES: dict[str, Callable[[Draw], str]] = {
     **dict.fromkeys(
-        (*_FIRST, "grid show", "grid select --fastest 1", "help", "run -n", "run --add ok.yaml", "pool --stop"),
+        (
+            *_FIRST,
+            "grid show",
+            "grid select --fastest 1",
+            "help",
+            "run -n",
+            "run --add ok.yaml",
+            "pool --stop",
+        ),
         bad_name,
     ),
     "generate": bad_choice,

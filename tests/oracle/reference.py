@@ -1,8 +1,9 @@
-"""A slow, obvious batch cluster: the definition of each policy written down as it is said, with no state kept that
-could be derived. The compiled cluster must agree with it on every start of every job.
+"""A slow, obvious batch cluster: the definition of each policy written down as it is said, with no
+state kept that could be derived. The compiled cluster must agree with it on every start of every
+job.
 
-Time is a set of instants; a plan is a list of intervals (begin, end, nodes); every question is answered by looking at
-all of them. Nothing is shared with the kernels but the rules in the docs.
+Time is a set of instants; a plan is a list of intervals (begin, end, nodes); every question is
+answered by looking at all of them. Nothing is shared with the kernels but the rules in the docs.
 """
 
 from __future__ import annotations
@@ -64,7 +65,7 @@ class Reference:
     pending: bool = False
     counter: int = 0
 
-    # -- what clients do -------------------------------------------------------------------------------------------
+    # -- what clients do ---------------------------------------------------------------------------
 
     def submit(self, number: int, nodes: int, requested: int, run: int, user: int) -> None:
         self.arrive(Job(number, nodes, requested, run, user))
@@ -76,7 +77,9 @@ class Reference:
                 self.finish(job, kind)
                 break
         else:
-            job = next((j for j in [*self.queue, *self.held] if j.number == number), Job(0, 0, 0, 0, 0))
+            job = next(
+                (j for j in [*self.queue, *self.held] if j.number == number), Job(0, 0, 0, 0, 0)
+            )
             if job in self.queue:
                 self.queue.remove(job)
                 self.plan.pop(number, None)
@@ -95,7 +98,7 @@ class Reference:
         if self.events != "batched":
             self.schedule()
 
-    # -- time ------------------------------------------------------------------------------------------------------
+    # -- time --------------------------------------------------------------------------------------
 
     def advance(self, until: int = FOREVER) -> list[tuple[int, str, int]]:
         if self.pending:
@@ -114,7 +117,8 @@ class Reference:
     def next_instant(self) -> int:
         times = [at for at, _ in self.arriving[:1]] + [job.end for job in self.running]
         times += [row[0] for row in self.failing[:1]]
-        # The kernels never look at planned starts: they claim that each falls on the end of a job. Here they count.
+        # The kernels never look at planned starts: they claim that each falls on the end of a job.
+        # Here they count.
         times += [interval.begin for interval in self.plan.values() if interval.begin > self.now]
         return min(times, default=FOREVER)
 
@@ -142,7 +146,7 @@ class Reference:
             if self.events != "batched":
                 self.schedule()
 
-    # -- nodes that fail -------------------------------------------------------------------------------------------
+    # -- nodes that fail ---------------------------------------------------------------------------
 
     def fail_all(self) -> None:
         while self.failing and self.failing[0][0] <= self.now:
@@ -155,8 +159,12 @@ class Reference:
         out = {job.order for job in self.running if job.number == DOWN}
         if node in out:
             return
-        jobs = sorted((job for job in self.running if job.number != DOWN), key=lambda j: j.started_as)
-        if self.placement == "count":  # nodes that are up, by number, belong to the jobs in the order of their starts
+        jobs = sorted(
+            (job for job in self.running if job.number != DOWN), key=lambda j: j.started_as
+        )
+        if (
+            self.placement == "count"
+        ):  # nodes that are up, by number, belong to the jobs in the order of their starts
             up = [n for n in range(self.nodes) if n not in out]
             holders = dict(zip(up, [job for job in jobs for _ in range(job.nodes)], strict=False))
         else:
@@ -171,10 +179,12 @@ class Reference:
         self.plan.clear()
         self.promises.clear()
         held = frozenset() if self.placement == "count" else frozenset([node])
-        self.running.append(Job(DOWN, 1, 0, 0, -1, node, 0, self.now, self.count(), until, until, held))
+        self.running.append(
+            Job(DOWN, 1, 0, 0, -1, node, 0, self.now, self.count(), until, until, held)
+        )
         self.freed = True
 
-    # -- jobs ------------------------------------------------------------------------------------------------------
+    # -- jobs --------------------------------------------------------------------------------------
 
     def arrive(self, job: Job) -> None:
         job.order = self.count()
@@ -199,7 +209,11 @@ class Reference:
     def start(self, job: Job, held: frozenset[int]) -> None:
         self.queue.remove(job)
         self.plan.pop(job.number, None)
-        job.start, job.expected, job.end = self.now, self.now + job.requested, self.now + min(job.run, job.requested)
+        job.start, job.expected, job.end = (
+            self.now,
+            self.now + job.requested,
+            self.now + min(job.run, job.requested),
+        )
         job.held_nodes, job.started_as = held, self.count()
         self.running.append(job)
         self.starts[job.number] = self.now
@@ -218,17 +232,21 @@ class Reference:
         self.counter += 1
         return self.counter
 
-    # -- the plan --------------------------------------------------------------------------------------------------
+    # -- the plan ----------------------------------------------------------------------------------
 
     def intervals(self) -> list[Interval]:
-        return [Interval(self.now, j.expected, j.nodes, j.held_nodes) for j in self.running] + list(self.plan.values())
+        return [Interval(self.now, j.expected, j.nodes, j.held_nodes) for j in self.running] + list(
+            self.plan.values()
+        )
 
     def fit(self, job: Job, begin: int) -> Interval | None:
         end = begin + job.requested
         others = [i for i in self.intervals() if i.begin < end and i.end > begin]
         if self.placement == "count":
             points = {begin} | {i.begin for i in others if i.begin > begin}
-            free = min(self.nodes - sum(i.nodes for i in others if i.begin <= p < i.end) for p in points)
+            free = min(
+                self.nodes - sum(i.nodes for i in others if i.begin <= p < i.end) for p in points
+            )
             return Interval(begin, end, job.nodes, frozenset()) if free >= job.nodes else None
         free_nodes = set(range(self.nodes)) - {n for i in others for n in i.held}
         held = self.choose(sorted(free_nodes), job.nodes)
@@ -249,11 +267,13 @@ class Reference:
     def really_free(self) -> int:
         return self.nodes - sum(j.nodes for j in self.running)
 
-    # -- the order of the queue ------------------------------------------------------------------------------------
+    # -- the order of the queue --------------------------------------------------------------------
 
     def sort_queue(self) -> None:
         if self.weights is None:
-            self.queue.sort(key=lambda j: j.queued)  # stable: arrival, and admission for those held back
+            self.queue.sort(
+                key=lambda j: j.queued
+            )  # stable: arrival, and admission for those held back
             return
         if self.weights.get("share"):
             self.measure_usage()
@@ -279,7 +299,7 @@ class Reference:
             self.usage[user] = int(self.usage.get(user, 0) * fade + nodes * gain)
         self.measured = self.now
 
-    # -- the policies ----------------------------------------------------------------------------------------------
+    # -- the policies ------------------------------------------------------------------------------
 
     def schedule(self) -> None:
         if not self.queue:
@@ -294,7 +314,8 @@ class Reference:
         self.freed = False
 
     def pass_by_depth(self, depth: int) -> None:
-        """Rebuild the plan from nothing. Depth 0 is FCFS: nothing passes the first job that does not fit."""
+        """Rebuild the plan from nothing. Depth 0 is FCFS: nothing passes the first job that does
+        not fit."""
         self.plan.clear()
         for job in list(self.queue):
             fit = self.fit(job, self.now)
@@ -318,6 +339,8 @@ class Reference:
         self.start_planned()
 
     def start_planned(self) -> None:
-        for job in [j for j in self.queue if j.number in self.plan and self.plan[j.number].begin == self.now]:
+        for job in [
+            j for j in self.queue if j.number in self.plan and self.plan[j.number].begin == self.now
+        ]:
             if self.events != "ends-first" or job.nodes <= self.really_free():
                 self.start(job, self.plan[job.number].held)

@@ -1,7 +1,9 @@
-"""The simulated cluster against figures that independent simulators agree on, and against their schedules job by job.
+"""The simulated cluster against figures that independent simulators agree on, and against their
+schedules job by job.
 
-Mean waits and mean bounded slowdowns are compared to the last digit that is known. Sources: pyss, CQSim (mended),
-Batsched under Batsim, and independent throwaway kernels, all on logs cleaned by the rule of `formats.swf.reader`.
+Mean waits and mean bounded slowdowns are compared to the last digit that is known. Sources: pyss,
+CQSim (mended), Batsched under Batsim, and independent throwaway kernels, all on logs cleaned by the
+rule of `formats.swf.reader`.
 """
 
 from __future__ import annotations
@@ -76,7 +78,9 @@ def printed(value: float, like: str) -> str:
 def test_figure(
     logs: Path, name: str, policy: str, events: str, placement: str, wait: str, slowdown: str | None
 ) -> None:
-    summary = simulate(log_of(logs, name), policy=policy, events=events, placement=placement).summary()
+    summary = simulate(
+        log_of(logs, name), policy=policy, events=events, placement=placement
+    ).summary()
     assert printed(summary.mean_wait_s, wait) == wait
     if slowdown:
         assert printed(summary.mean_bounded_slowdown, slowdown) == slowdown
@@ -97,14 +101,19 @@ def test_fcfs_makespan(logs: Path) -> None:
 @pytest.mark.parametrize("name", [KTH, SDSC, BLUE] if IS_FULL else [KTH, SDSC])
 @pytest.mark.parametrize("events", ["batched", "one-by-one", "ends-first"])
 def test_depth_one_is_easy(logs: Path, name: str, events: str) -> None:
-    a, b = (simulate(log_of(logs, name), policy=policy, events=events) for policy in ("easy", "depth:1"))
+    a, b = (
+        simulate(log_of(logs, name), policy=policy, events=events) for policy in ("easy", "depth:1")
+    )
     np.testing.assert_array_equal(a.start_s, b.start_s)
 
 
 @pytest.mark.parametrize("name", [KTH, SDSC, BLUE] if IS_FULL else [KTH, SDSC])
 def test_depth_without_end_is_replan(logs: Path, name: str) -> None:
     log = log_of(logs, name)
-    deep, replan = simulate(log, policy=f"depth:{len(log)}"), simulate(log, policy="conservative-replan")
+    deep, replan = (
+        simulate(log, policy=f"depth:{len(log)}"),
+        simulate(log, policy="conservative-replan"),
+    )
     np.testing.assert_array_equal(deep.start_s, replan.start_s)
 
 
@@ -112,14 +121,19 @@ def test_depth_without_end_is_replan(logs: Path, name: str) -> None:
     ("name", "jobs", "wait", "slowdown"),
     [("KTH-SP2", 28481, "6836.87", "92.58"), ("SDSC-SP2", 54006, "20497.76", "87.87")],
 )
-def test_easy_schedules_of_pyss_job_by_job(data: Path, name: str, jobs: int, wait: str, slowdown: str) -> None:
+def test_easy_schedules_of_pyss_job_by_job(
+    data: Path, name: str, jobs: int, wait: str, slowdown: str
+) -> None:
     path = data / "oracle" / f"{name}.easy_reqtime.swf.gz"
     waits = {int(row[0]): int(row[2]) for row in swf_rows(path)}
     replay = simulate(read_log(path), policy="easy", events="one-by-one")
     assert len(replay.log) == jobs == len(waits)
     assert replay.wait_s.tolist() == [waits[job] for job in replay.log.job.tolist()]
     summary = replay.summary()
-    assert (printed(summary.mean_wait_s, wait), printed(summary.mean_bounded_slowdown, slowdown)) == (wait, slowdown)
+    assert (
+        printed(summary.mean_wait_s, wait),
+        printed(summary.mean_bounded_slowdown, slowdown),
+    ) == (wait, slowdown)
 
 
 def swf_rows(path: Path) -> list[list[str]]:
@@ -129,11 +143,17 @@ def swf_rows(path: Path) -> list[list[str]]:
 
 @pytest.mark.parametrize(("policy", "mean_wait"), [("conservative", "9.852"), ("easy", "9.516")])
 def test_schedules_of_batsched_job_by_job(data: Path, policy: str, mean_wait: str) -> None:
-    """801 jobs on 32 nodes with identities. Times there have six decimals, so here a tick is a microsecond."""
+    """801 jobs on 32 nodes with identities. Times there have six decimals, so here a tick is a
+    microsecond."""
     with gzip.open(data / "oracle" / f"batsim_{policy}.out_jobs.csv.gz", "rt") as lines:
-        rows = sorted(csv.DictReader(lines), key=lambda row: (ticks(row["submission_time"]), int(row["job_id"])))
+        rows = sorted(
+            csv.DictReader(lines),
+            key=lambda row: (ticks(row["submission_time"]), int(row["job_id"])),
+        )
     replay = replay_of(rows, policy)
-    np.testing.assert_allclose(replay.start_s, [ticks(row["starting_time"]) for row in rows], rtol=0, atol=2)
+    np.testing.assert_allclose(
+        replay.start_s, [ticks(row["starting_time"]) for row in rows], rtol=0, atol=2
+    )
     assert printed(float(replay.wait_s.mean()) / 1e6, mean_wait) == mean_wait
 
 

@@ -1,9 +1,11 @@
-"""The few raw numbers that the GLUME thesis's own simulator left behind, on KTH, against our runs under its settings.
+"""The few raw numbers that the GLUME thesis's own simulator left behind, on KTH, against our runs
+under its settings.
 
-Its settings: nodes with identities and contiguous jobs, waits asked for the bare run, a margin of 1.1, requests equal
-to run times, tasks that go out one by one in the workflow's order. One of the runs replays the log as we do: it must
-come out the same, to the seconds by which our tasks are rounded up. The others were made on another conversion of the
-log by an older version, so their figures agree to about two percent.
+Its settings: nodes with identities and contiguous jobs, waits asked for the bare run, a margin of
+1.1, requests equal to run times, tasks that go out one by one in the workflow's order. One of the
+runs replays the log as we do: it must come out the same, to the seconds by which our tasks are
+rounded up. The others were made on another conversion of the log by an older version, so their
+figures agree to about two percent.
 """
 
 from __future__ import annotations
@@ -17,9 +19,9 @@ from windrow.lab.figures import Figures
 from windrow.lab.trial import Trial, run_trial
 from windrow.manager.terms import Terms
 from windrow.model.site import Site
-from windrow.reproductions.glume.log import ThesisLog
 from windrow.sim import Cluster
 from windrow.strategies import Zhang
+from windrow_lab.reproductions.glume.log import ThesisLog
 
 LEVELS = 4
 """Of CyberShake: so many tasks stand behind each other, each rounded up to a whole second."""
@@ -40,7 +42,9 @@ def thesis_run(
     cluster = Cluster(log, placement=placement)
     cluster.advance(start_s)
     terms = Terms(margin=margin, forecast_with_margin=False, busy_is_request=True)
-    strategy = Zhang(binary=binary, whole_is_baseline=False, hidden_waits_count=True, by_number=by_number)
+    strategy = Zhang(
+        binary=binary, whole_is_baseline=False, hidden_waits_count=True, by_number=by_number
+    )
     return run_trial(
         cluster,
         read_workflow(data / "dax" / "glume" / f"{workflow}.dax.gz"),
@@ -55,7 +59,7 @@ def test_cybershake_is_cut_after_its_first_level_and_then_goes_out_task_by_task(
     first = trial.story.jobs[0]
     assert (first.plan.nodes, len(first.plan.tasks), first.started_s) == (2, 2, 104_400)
     assert [len(job.plan.tasks) for job in list(trial.story.jobs.values())[1:]] == [1] * 248
-    assert Figures.of(trial).used_node_s - Figures.of(trial).work_s == pytest.approx(
+    assert Figures.of(trial).node_time.idle_s == pytest.approx(
         1948.12, abs=2
     )  # the second node idles while the first runs on
     assert trial.makespan_s == pytest.approx(90_928.53, abs=LEVELS)
@@ -65,13 +69,24 @@ def test_cybershake_is_cut_after_its_first_level_and_then_goes_out_task_by_task(
 def test_neither_another_order_nor_another_margin_gives_that_makespan(
     data: Path, margin: float, by_number: bool
 ) -> None:
-    trial = thesis_run(data, "CYBERSHAKE_250_3600000", 104_400, 100, binary=False, margin=margin, by_number=by_number)
+    trial = thesis_run(
+        data,
+        "CYBERSHAKE_250_3600000",
+        104_400,
+        100,
+        binary=False,
+        margin=margin,
+        by_number=by_number,
+    )
     assert abs(trial.makespan_s - 90_928.53) > 100  # far beyond what rounding could do
 
 
 def test_counted_nodes_would_not_have_done_so(data: Path) -> None:
-    """The placing of jobs decides: with counted nodes the queue at that time is three times as long."""
-    trial = thesis_run(data, "CYBERSHAKE_250_3600000", 104_400, 100, binary=False, placement="count")
+    """The placing of jobs decides: with counted nodes the queue at that time is three times as
+    long."""
+    trial = thesis_run(
+        data, "CYBERSHAKE_250_3600000", 104_400, 100, binary=False, placement="count"
+    )
     assert len(trial.story.jobs) == 2
 
 

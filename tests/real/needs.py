@@ -1,7 +1,9 @@
-"""Tasks that need GPUs, memory, disk and named resources, on real queues: where each ran, what it saw, and with whom.
+"""Tasks that need GPUs, memory, disk and named resources, on real queues: where each ran, what it
+saw, and with whom.
 
-Law: what a task writes down of itself (its node, its times, its variables) is held against what its node has and
-what it asked for: it fits the node, all that run there at one time fit together, and no two have the same GPU.
+Law: what a task writes down of itself (its node, its times, its variables) is held against what its
+node has and what it asked for: it fits the node, all that run there at one time fit together, and
+no two have the same GPU.
 """
 
 from __future__ import annotations
@@ -27,14 +29,15 @@ began=$(date +%s.%N)
 sleep 0.3
 { env; echo PROBE_BEGAN=$began; echo PROBE_ENDED=$(date +%s.%N); } > ran.$WINDROW_TASK.$WINDROW_ATTEMPT
 test "$1" != once || test $WINDROW_ATTEMPT != 1
-"""
+"""  # noqa: E501
 
 Needs = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
 class Case:
-    """A workflow: of each task what it needs, in the words of a file. `refused`: what is said instead of running it."""
+    """A workflow: of each task what it needs, in the words of a file. `refused`: what is said
+    instead of running it."""
 
     name: str
     tasks: Mapping[str, Needs]
@@ -52,13 +55,32 @@ def many(count: int, **needs: Any) -> dict[str, Needs]:
     return {f"{'-'.join(needs) or 'plain'}-{i}": needs for i in range(count)}
 
 
-def run(case: Case, folder: Path, on: str, env: Mapping[str, str], shapes: Mapping[str, NodeShape]) -> None:
-    """Run the case as a user would, and hold what its tasks wrote down against what nodes have, by name."""
+def run(
+    case: Case, folder: Path, on: str, env: Mapping[str, str], shapes: Mapping[str, NodeShape]
+) -> None:
+    """Run the case as a user would, and hold what its tasks wrote down against what nodes have, by
+    name."""
     path = write(case, folder)
-    command = [sys.executable, "-P", "-m", "windrow.cli.main", "run", path.name, "--json", "--on", on]
+    command = [
+        sys.executable,
+        "-P",
+        "-m",
+        "windrow.cli.main",
+        "run",
+        path.name,
+        "--json",
+        "--on",
+        on,
+    ]
     command += ["--strategy", case.strategy]
     done = subprocess.run(
-        command, cwd=folder, env=dict(env), capture_output=True, text=True, timeout=PATIENCE_S, check=False
+        command,
+        cwd=folder,
+        env=dict(env),
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+        check=False,
     )
     if case.refused:
         assert (done.returncode, done.stdout) == (2, "")
@@ -67,7 +89,9 @@ def run(case: Case, folder: Path, on: str, env: Mapping[str, str], shapes: Mappi
     assert done.returncode == 0, done.stderr + done.stdout
     said = json.loads(done.stdout)
     assert said["state"] == "complete", said
-    assert case.jobs is None or case.jobs == len(list((folder / ".windrow" / "runs").glob("*/jobs/*/claim")))
+    assert case.jobs is None or case.jobs == len(
+        list((folder / ".windrow" / "runs").glob("*/jobs/*/claim"))
+    )
     check([path], shapes)
 
 
@@ -95,7 +119,11 @@ class Ran:
     def nodes(self) -> tuple[str, ...]:
         """Its nodes; `here` where no batch system names them."""
         if self.need.nodes:
-            return tuple(self.env["WINDROW_NODES"].split(",")) if "SLURM_JOB_ID" in self.env else ("here",)
+            return (
+                tuple(self.env["WINDROW_NODES"].split(","))
+                if "SLURM_JOB_ID" in self.env
+                else ("here",)
+            )
         return (self.env.get("SLURMD_NODENAME", "here"),)
 
     @property
@@ -111,7 +139,9 @@ def check(files: list[Path], shapes: Mapping[str, NodeShape]) -> None:
         workflow = read_runnable(file).workflow
         for task in workflow:
             found = sorted(file.parent.glob(f"ran.{task.id}.*"))
-            assert len(found) == (2 if "retries" in file.read_text() and task.id.startswith("retries") else 1), task.id
+            assert len(found) == (
+                2 if "retries" in file.read_text() and task.id.startswith("retries") else 1
+            ), task.id
             for record in found:
                 lines = (line.partition("=") for line in record.read_text().splitlines())
                 ran.append(Ran(task.id, task.need, {name: value for name, _, value in lines}))
@@ -119,7 +149,11 @@ def check(files: list[Path], shapes: Mapping[str, NodeShape]) -> None:
     for one in ran:
         assert all(one.need.fits(shapes[node]) for node in one.nodes), (one.task, one.nodes)
         assert len(set(one.nodes)) == max(1, one.need.nodes)
-        others = [other for other in ran if other is not one and other.times[0] <= one.times[0] < other.times[1]]
+        others = [
+            other
+            for other in ran
+            if other is not one and other.times[0] <= one.times[0] < other.times[1]
+        ]
         for node in one.nodes:
             _check_company(one, [other for other in others if node in other.nodes], shapes[node])
 
@@ -128,7 +162,10 @@ def _check_environment(one: Ran, shapes: Mapping[str, NodeShape], *, counts_gpus
     need, env = one.need, one.env
     shape = shapes[one.nodes[0]]
     there = dict(shape.counts) if need.nodes else {}
-    counts = {**dict(need.counts), **{name: there.get(name, 0) for name in dict(need.counts) if need.nodes}}
+    counts = {
+        **dict(need.counts),
+        **{name: there.get(name, 0) for name in dict(need.counts) if need.nodes},
+    }
     assert env.get("WINDROW_GPUS", "0") == str(counts.get("gpus", 0))
     assert env.get("WINDROW_MEMORY_BYTES", "0") == str(need.memory_bytes)
     assert env.get("WINDROW_DISK_BYTES", "0") == str(need.disk_bytes)
@@ -136,7 +173,11 @@ def _check_environment(one: Ran, shapes: Mapping[str, NodeShape], *, counts_gpus
         assert name == "gpus" or env[f"WINDROW_RESOURCE_{name.upper()}"] == str(count)
     if counts_gpus and not need.nodes:
         for variable in SEEN_BY:
-            assert len(_names(env[variable])) == counts.get("gpus", 0), (one.task, variable, env[variable])
+            assert len(_names(env[variable])) == counts.get("gpus", 0), (
+                one.task,
+                variable,
+                env[variable],
+            )
     if need.nodes and counts.get("gpus") and "SLURM_JOB_ID" in env:
         assert len(_names(env["CUDA_VISIBLE_DEVICES"])) == there["gpus"]
 
@@ -147,8 +188,15 @@ def _check_company(one: Ran, others: list[Ran], shape: NodeShape) -> None:
         assert not others, (one.task, [other.task for other in others])
     there = shape.amounts()
     for name in there:
-        assert sum(other.need.amounts().get(name, 0) for other in together) <= there[name], (one.task, name)
-    mine = _names(one.env.get("CUDA_VISIBLE_DEVICES", "")) if dict(one.need.counts).get("gpus") else set()
+        assert sum(other.need.amounts().get(name, 0) for other in together) <= there[name], (
+            one.task,
+            name,
+        )
+    mine = (
+        _names(one.env.get("CUDA_VISIBLE_DEVICES", ""))
+        if dict(one.need.counts).get("gpus")
+        else set()
+    )
     for other in others:
         if dict(other.need.counts).get("gpus"):
             assert not mine & _names(other.env["CUDA_VISIBLE_DEVICES"]), (one.task, other.task)

@@ -1,6 +1,8 @@
-"""Hosts with links of 1 and 12 MB/s on this machine: what crosses from home, to the byte, beside the simulator.
+"""Hosts with links of 1 and 12 MB/s on this machine: what crosses from home, to the byte, beside
+the simulator.
 
-As root, and as an ordinary user in a user namespace. `make prove` shows more (`bench/shared_data.py`).
+As root, and as an ordinary user in a user namespace. `make prove` shows more
+(`bench/shared_data.py`).
 """
 
 from __future__ import annotations
@@ -11,16 +13,29 @@ import sys
 from pathlib import Path
 
 import pytest
-from bench.loads import BOTH, CACHED, LOCALISED, REMOTE, STANDALONE, arithmetic, cms, hartree_fock, scoped
-from bench.network_bed import bed, why_not
+from bench.loads import (
+    BOTH,
+    CACHED,
+    LOCALISED,
+    REMOTE,
+    STANDALONE,
+    arithmetic,
+    cms,
+    hartree_fock,
+    scoped,
+)
+from bench.network_bed import MB, bed, why_not
 from bench.played_bed import environment, played
-from bench.shared_data import figure_3_8, orders, replicated, run
+from bench.shared_data import BLOCK, figure_3_8, orders, replicated, run
 from tests.other_user import as_nobody, python_for_all
 
-from windrow.storage.replicas import ALWAYS, NEVER
+from windrow.agent.data.replicas import ALWAYS, NEVER
 
 HERE = Path(__file__).parents[2]
-pytestmark = [pytest.mark.slow, pytest.mark.skipif(bool(why_not()), reason=f"no network namespaces here: {why_not()}")]
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(bool(why_not()), reason=f"no network namespaces here: {why_not()}"),
+]
 SAMPLE = """
 from bench.loads import BOTH, REMOTE, arithmetic, scoped
 from bench.network_bed import bed
@@ -37,7 +52,9 @@ def test_figures_of_shared_data_to_the_byte_as_the_simulator_has_them() -> None:
             for way in (REMOTE, LOCALISED, CACHED, BOTH, STANDALONE):
                 crossed, _ = run(made, work, way)
                 assert crossed == arithmetic(work, way, 2), way
-                assert crossed == pytest.approx(played(work, way, environment(2, 1.0, 0.001)).moved, abs=1)
+                assert crossed == pytest.approx(
+                    played(work, way, environment(2, 1.0, 0.001)).moved, abs=1
+                )
         assert orders(made, 6, "depth-first", 2, 12, 4096)[0] == 4 * 6 * 4096
         assert orders(made, 8, "depth-first", 2, 12, 4096)[0] == 2 * 4 * 8 * 4096
         _, (whole,), wrong = figure_3_8(made, cms(2, 1 / 1000, 0.1), 0.5)
@@ -45,11 +62,29 @@ def test_figures_of_shared_data_to_the_byte_as_the_simulator_has_them() -> None:
         assert not wrong
 
 
+def test_blocks_that_one_node_spoils_are_used_by_none_and_it_is_named() -> None:
+    """While they are fetched: three hosts, each with a disk of its own; one spoils all it gives."""
+    with bed(3, home_rate=0.0, node_rate=0.0) as made:
+        made.files({"db": 50 * BLOCK + 7})
+        made.members(10 * MB, BLOCK)
+        made.all("add", "db", made.url("db"))
+        spoiled = made.nodes[0].ask("spoil", "db")
+        assert spoiled > BLOCK
+        own, *others = made.all("check", "db", made.url("db"))
+    assert own == [True, {"its own disk": spoiled}]
+    for is_right, wrong in others:
+        assert is_right
+        assert list(wrong) == ["node n0 (10.77.0.1)"]
+
+
 def test_what_was_on_a_disk_that_is_wiped_is_made_again_unless_there_is_a_replica() -> None:
     """Two nodes, a pipeline of three stages each; one disk is wiped in the last stage."""
     with bed(2) as made:
         wipes = [[0.5], []]
-        took = {rule: replicated(made, rule, 1000, wipes, stage_s=0.2, width=2) for rule in (NEVER, ALWAYS)}
+        took = {
+            rule: replicated(made, rule, 1000, wipes, stage_s=0.2, width=2)
+            for rule in (NEVER, ALWAYS)
+        }
     assert took[NEVER] > 1.0, "all three again"  # the clock of the wipes starts a moment earlier
     assert 0.6 < took[ALWAYS] < took[NEVER]
 
@@ -58,11 +93,20 @@ def test_the_bed_of_an_ordinary_user() -> None:
     """In a user namespace, where the kernel lets users have one."""
     prefix, python = list[str](), sys.executable
     if os.geteuid() == 0:
-        prefix, python = as_nobody(), python_for_all(dict(os.environ), "windrow.agent.peers")
+        prefix, python = as_nobody(), python_for_all(dict(os.environ), "windrow.agent.data.peers")
     user = [*prefix, python, str(HERE / "bench" / "network_bed.py")]
-    why = subprocess.run([*user, python, "-c", ""], cwd=HERE, capture_output=True, text=True, check=False)
+    why = subprocess.run(
+        [*user, python, "-c", ""], cwd=HERE, capture_output=True, text=True, check=False
+    )
     if why.returncode:
         pytest.skip(f"no user namespaces here: {why.stderr.strip()}")
-    env = {**os.environ, "PYTHONPATH": f"{HERE}:{HERE / 'src'}"}
-    done = subprocess.run([*user, python, "-c", SAMPLE], cwd=HERE, env=env, capture_output=True, text=True, check=False)
+    env = {**os.environ, "PYTHONPATH": f"{HERE}:{HERE / 'src'}:{HERE / 'lab/src'}"}
+    done = subprocess.run(
+        [*user, python, "-c", SAMPLE],
+        cwd=HERE,
+        env=env,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert (done.stdout, done.stderr) == ("[0, 0]\n", "")

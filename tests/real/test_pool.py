@@ -1,7 +1,7 @@
 """A real pool on this machine: real processes, real shells that submit, real kill -9.
 
-Each task writes a line when it starts and one when it ends: the file of these lines is the witness for all that the
-pool claims.
+Each task writes a line when it starts and one when it ends: the file of these lines is the witness
+for all that the pool claims.
 """
 
 from __future__ import annotations
@@ -97,11 +97,18 @@ class World:
         """In a process of its own."""
         command = [*WINDROW, *arguments]
         return subprocess.run(
-            command, cwd=self.root, env=self.env, capture_output=True, text=True, timeout=LIMIT_S, check=False
+            command,
+            cwd=self.root,
+            env=self.env,
+            capture_output=True,
+            text=True,
+            timeout=LIMIT_S,
+            check=False,
         )
 
     def inside_an_allocation(self, hosts: int, cores: int) -> None:
-        """From now on servers find themselves inside a Slurm job; srun starts here what it should start there."""
+        """From now on servers find themselves inside a Slurm job; srun starts here what it should
+        start there."""
         tools = self.root / "bin"
         tools.mkdir()
         names = " ".join(f"n{k}" for k in range(hosts))
@@ -122,9 +129,16 @@ class World:
         """Start a server and wait until it serves."""
         before_s = time.time()
         command = [*WINDROW, "pool", str(self.pool.path), *options]
-        server = subprocess.Popen(command, cwd=self.root, env=self.env, stderr=subprocess.PIPE, text=True)
+        server = subprocess.Popen(
+            command, cwd=self.root, env=self.env, stderr=subprocess.PIPE, text=True
+        )
         self.servers.append(server)
-        self.until(lambda: self.pool.journal.exists() and PoolView(self.pool).facts.get("opened_s", 0) >= before_s)
+        self.until(
+            lambda: (
+                self.pool.journal.exists()
+                and PoolView(self.pool).facts.get("opened_s", 0) >= before_s
+            )
+        )
         return server
 
     def until(self, holds: Callable[[], object]) -> None:
@@ -155,7 +169,9 @@ class World:
 
     def finished(self) -> set[tuple[int, int]]:
         events = [event for _, event in PoolJournal.open(self.pool.journal).records()]
-        return {(event.number, event.task) for event in events if isinstance(event, e.PoolTaskFinished)}
+        return {
+            (event.number, event.task) for event in events if isinstance(event, e.PoolTaskFinished)
+        }
 
     def clean(self) -> None:
         for server in self.servers:
@@ -197,7 +213,10 @@ def test_many_shells_submit_and_every_task_runs_once(world: World, policy: str) 
     paths = [str(world.write(workflow, name, 0.02)) for name, workflow in drawn.items()]
     world.serve("--policy", policy, "--nodes", "2", "--cores", "3")
     command = [sys.executable, "-c", SUBMITTER, str(world.pool.path)]
-    shells = [subprocess.Popen([*command, *paths[k::4]], env=world.env, stdout=subprocess.DEVNULL) for k in range(4)]
+    shells = [
+        subprocess.Popen([*command, *paths[k::4]], env=world.env, stdout=subprocess.DEVNULL)
+        for k in range(4)
+    ]
     assert [shell.wait(timeout=LIMIT_S) for shell in shells] == [0] * 4
     world.wait_for(24)
     stamps = world.stamps()
@@ -224,12 +243,18 @@ def test_killed_at_any_time_it_goes_on_and_repeats_nothing(world: World, victim:
     workflow = generate_workflow("montage", tasks=20, seed=1)
     paths = [world.write(workflow, f"w{k}", 0.15) for k in range(4)]
     server = world.serve("--cores", "4")
-    # All four at once, and nobody waits for them: on a busy machine the first could else be done before the last comes.
+    # All four at once, and nobody waits for them: on a busy machine the first could else be done
+    # before the last comes.
     with ThreadPoolExecutor(4) as shells:
-        submits = [shells.submit(world.shell, "submit", str(path), "--pool", str(world.pool.path)) for path in paths]
+        submits = [
+            shells.submit(world.shell, "submit", str(path), "--pool", str(world.pool.path))
+            for path in paths
+        ]
         world.until(lambda: len(world.finished()) > 12)
         inner = children(server.pid)
-        for pid in {"server": inner, "guardian": [server.pid], "both": [server.pid, *inner]}[victim]:
+        for pid in {"server": inner, "guardian": [server.pid], "both": [server.pid, *inner]}[
+            victim
+        ]:
             os.kill(pid, signal.SIGKILL)
     assert [submit.result().returncode for submit in submits] == [0] * 4
     world.until(lambda: holder_of(world.pool.lock) is None)
@@ -274,7 +299,12 @@ def test_interrupted_it_ends_its_tasks_and_can_go_on(world: World) -> None:
     world.wait_for(1)
     assert PoolView(world.pool).story.opened is not None
     assert PoolView(world.pool).settings is not None
-    assert json.loads(world.windrow("status", "--pool", str(world.pool.path), "--json").stdout)["policy"] == "fes:1"
+    assert (
+        json.loads(world.windrow("status", "--pool", str(world.pool.path), "--json").stdout)[
+            "policy"
+        ]
+        == "fes:1"
+    )
     starts = Counter(s.task for s in world.stamps() if s.what == "start")
     assert all(starts[workflow.ids[task]] == 1 for _, task in finished)
     assert world.windrow("pool", str(world.pool.path), "--stop").returncode == 0
@@ -299,8 +329,12 @@ def test_a_cancelled_workflow_is_stopped_and_makes_room(world: World) -> None:
 
 @pytest.mark.parametrize("name", ["{outputs}", "out/a.txt"] if IS_FULL else ["out/a.txt"])
 @pytest.mark.parametrize("end", ["cancelled", "complete"])
-def test_what_was_half_written_when_a_pool_was_killed_does_not_stay(world: World, name: str, end: str) -> None:
-    command = f"if test ! -e go; then echo half > {name}; touch begun; sleep 600; fi; echo whole > {name}"
+def test_what_was_half_written_when_a_pool_was_killed_does_not_stay(
+    world: World, name: str, end: str
+) -> None:
+    command = (
+        f"if test ! -e go; then echo half > {name}; touch begun; sleep 600; fi; echo whole > {name}"
+    )
     tasks = [{"id": "t", "command": command, "outputs": "out/a.txt"}]
     (world.root / "w.yaml").write_text(json.dumps({"name": "w", "tasks": tasks}))
     (world.root / "out").mkdir()
@@ -320,7 +354,9 @@ def test_what_was_half_written_when_a_pool_was_killed_does_not_stay(world: World
     world.wait_for(1)
     assert world.outcomes() == {1: end}
     world.until(lambda: [p.name for p in (world.root / "out").iterdir()] == ["a.txt"])
-    assert (world.root / "out" / "a.txt").read_text() == ("old" if end == "cancelled" else "whole\n")
+    assert (world.root / "out" / "a.txt").read_text() == (
+        "old" if end == "cancelled" else "whole\n"
+    )
 
 
 def test_failures_are_tried_again_and_block_only_what_depends_on_them(world: World) -> None:
@@ -390,7 +426,12 @@ def test_inside_an_allocation_it_uses_all_nodes_and_survives_the_loss_of_one(wor
     server = world.serve("--policy", "bf")
     assert world.windrow("submit", str(path), "--pool", str(world.pool.path)).returncode == 0
     world.until(lambda: len(world.finished()) > 8)
-    steps = [pid for inner in children(server.pid) for pid in children(inner) if b"agent.node" in command_of(pid)]
+    steps = [
+        pid
+        for inner in children(server.pid)
+        for pid in children(inner)
+        if b"agent.node" in command_of(pid)
+    ]
     assert len(steps) == 2
     os.kill(steps[0], signal.SIGKILL)
     world.wait_for(1)
@@ -399,9 +440,9 @@ def test_inside_an_allocation_it_uses_all_nodes_and_survives_the_loss_of_one(wor
     assert len(story.lost_hosts) == 1
     events = [event for _, event in PoolJournal.open(world.pool.journal).records()]
     assert {event.nodes[0] for event in events if isinstance(event, e.PoolTaskStarted)} == {0, 1, 2}
-    assert Counter(event.task for event in events if isinstance(event, e.PoolTaskFinished)) == Counter(
-        range(len(workflow))
-    )
+    assert Counter(
+        event.task for event in events if isinstance(event, e.PoolTaskFinished)
+    ) == Counter(range(len(workflow)))
     assert not any(isinstance(event, e.PoolTaskFailed) for event in events)
     check_precedence(workflow, 1, world.stamps())
 
@@ -412,23 +453,36 @@ def test_a_task_for_more_nodes_than_are_left_fails_and_holds_nobody_up(world: Wo
     both = {"id": "both", "command": "true", "nodes": 2, "retries": 1}
     wide = world.root / "wide.yaml"
     wide.write_text(json.dumps({"name": "wide", "tasks": [both]}))
-    narrow = world.write(Workflow.from_tasks("narrow", [Task("a", 1.0), Task("b", 1.0)]), "narrow", 0.1)
+    narrow = world.write(
+        Workflow.from_tasks("narrow", [Task("a", 1.0), Task("b", 1.0)]), "narrow", 0.1
+    )
     server = world.serve("--policy", "bf")
-    (step,) = [pid for inner in children(server.pid) for pid in children(inner) if b"agent.node" in command_of(pid)]
+    (step,) = [
+        pid
+        for inner in children(server.pid)
+        for pid in children(inner)
+        if b"agent.node" in command_of(pid)
+    ]
     os.kill(step, signal.SIGKILL)
     world.until(lambda: PoolView(world.pool).story.lost_hosts)
     for path in (wide, narrow):
         assert world.windrow("submit", str(path), "--pool", pool).returncode == 0
     world.wait_for(2)
     assert world.outcomes() == {1: "failed", 2: "complete"}
-    assert PoolView(world.pool).story.workflows[1].why == "it needs more nodes than the pool has left"
+    assert (
+        PoolView(world.pool).story.workflows[1].why == "it needs more nodes than the pool has left"
+    )
 
 
 def test_inside_an_allocation_a_cancelled_workflow_is_stopped_on_every_node(world: World) -> None:
     world.inside_an_allocation(hosts=3, cores=2)
     pool = str(world.pool.path)
-    long = world.write(Workflow.from_tasks("long", [Task(f"t{k}", 1.0) for k in range(8)]), "long", 600)
-    short = world.write(Workflow.from_tasks("short", [Task(f"t{k}", 1.0) for k in range(6)]), "short", 0.01)
+    long = world.write(
+        Workflow.from_tasks("long", [Task(f"t{k}", 1.0) for k in range(8)]), "long", 600
+    )
+    short = world.write(
+        Workflow.from_tasks("short", [Task(f"t{k}", 1.0) for k in range(6)]), "short", 0.01
+    )
     world.serve("--policy", "bf")
     assert world.windrow("submit", str(long), "--pool", pool).returncode == 0
     world.until(lambda: len([s for s in world.stamps() if s.what == "start"]) == 6)
@@ -438,7 +492,9 @@ def test_inside_an_allocation_a_cancelled_workflow_is_stopped_on_every_node(worl
     assert world.outcomes() == {1: "cancelled", 2: "complete"}
     events = [event for _, event in PoolJournal.open(world.pool.journal).records()]
     started = {
-        event.task: event.nodes for event in events if isinstance(event, e.PoolTaskStarted) and event.number == 1
+        event.task: event.nodes
+        for event in events
+        if isinstance(event, e.PoolTaskStarted) and event.number == 1
     }
     assert sorted(started.values()) == [(0,), (0,), (1,), (1,), (2,), (2,)]
     assert {event.task for event in events if isinstance(event, e.PoolTaskLost)} == set(started)
@@ -454,19 +510,37 @@ def slurm() -> Iterator[SlurmCluster]:
         yield cluster
 
 
-def test_inside_a_slurm_allocation_until_that_ends_and_then_in_the_next(world: World, slurm: SlurmCluster) -> None:
+def test_inside_a_slurm_allocation_until_that_ends_and_then_in_the_next(
+    world: World, slurm: SlurmCluster
+) -> None:
     workflow = generate_workflow("montage", tasks=30, seed=6)
     path = world.write(workflow, "w", 0.3)
     pool = str(world.pool.path)
     world.env |= slurm.env
     command = shlex.join([*WINDROW, "pool", pool, "--policy", "sr"])
-    options = ("--nodes=3", "--exclusive", "--mem=0", "--time=5", "--no-requeue", "--parsable", f"--chdir={world.root}")
+    options = (
+        "--nodes=3",
+        "--exclusive",
+        "--mem=0",
+        "--time=5",
+        "--no-requeue",
+        "--parsable",
+        f"--chdir={world.root}",
+    )
 
     def begin() -> str:
         before_s = time.time()
-        wrap = f"--wrap=exec env STAMPS={world.env['STAMPS']} WINDROW_HISTORY={world.env['WINDROW_HISTORY']} {command}"
+        wrap = (
+            f"--wrap=exec env STAMPS={world.env['STAMPS']} "
+            f"WINDROW_HISTORY={world.env['WINDROW_HISTORY']} {command}"
+        )
         job = slurm.run("sbatch", *options, f"--output={world.root}/said", wrap).strip()
-        world.until(lambda: world.pool.journal.exists() and PoolView(world.pool).facts.get("opened_s", 0) >= before_s)
+        world.until(
+            lambda: (
+                world.pool.journal.exists()
+                and PoolView(world.pool).facts.get("opened_s", 0) >= before_s
+            )
+        )
         return job
 
     first = begin()

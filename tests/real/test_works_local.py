@@ -1,4 +1,5 @@
-"""Real workflows on the queue of this machine: they end, and what they wrote is what a serial run writes.
+"""Real workflows on the queue of this machine: they end, and what they wrote is what a serial run
+writes.
 
 `WINDROW_FULL=1` runs every shape by every strategy instead of a sample.
 """
@@ -15,7 +16,8 @@ from tests.real_workflows import RECIPES
 from windrow.app.strategies import STRATEGIES
 
 SETTINGS = '[queues.local]\nnodes = 4\ncores = 1\nmemory = "1GiB"\n'
-"""More nodes than most small machines have cores: tasks are short, and jobs on several nodes are what is tested."""
+"""More nodes than most small machines have cores: tasks are short, and jobs on several nodes are
+what is tested."""
 
 
 @pytest.fixture(scope="module")
@@ -25,7 +27,9 @@ def env(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("case", cases("local"), ids=str)
-def test_a_run_writes_what_a_serial_run_writes(case: Case, env: dict[str, str], tmp_path: Path) -> None:
+def test_a_run_writes_what_a_serial_run_writes(
+    case: Case, env: dict[str, str], tmp_path: Path
+) -> None:
     (tmp_path / "windrow.toml").write_text(SETTINGS)
     check(case, on="local", folder=tmp_path, env=env)
 

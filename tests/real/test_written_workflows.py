@@ -28,21 +28,28 @@ def test_the_shape_is_the_recipes(recipe: str, tmp_path: Path) -> None:
     found = read_runnable(write_real(recipe, 60, tmp_path)).workflow
     drawn = generate_workflow(recipe, tasks=60, seed=1)
     assert found.ids == drawn.ids
-    edges = [{(task.id, parent) for task in workflow for parent in task.parents} for workflow in (found, drawn)]
+    edges = [
+        {(task.id, parent) for task in workflow for parent in task.parents}
+        for workflow in (found, drawn)
+    ]
     assert edges[0] == edges[1]
 
 
 def test_it_runs_and_checksums_tell(tmp_path: Path) -> None:
     path = write_real("montage", 20, tmp_path, work_s=0)
     wanted = serial_checksums(path)
-    assert not any((tmp_path / name).exists() for name in wanted), "the serial run wrote into the wrong folder"
+    assert not any((tmp_path / name).exists() for name in wanted), (
+        "the serial run wrote into the wrong folder"
+    )
     run_serially(path)
     assert output_checksums(path) == wanted == serial_checksums(path)
     assert len(set(wanted.values())) == len(wanted)
     entry = next(file.id for file in read_runnable(path).workflow.files if file.id not in wanted)
     (tmp_path / entry).write_text("something else")
     changed = serial_checksums(path)
-    assert {name for name in wanted if wanted[name] != changed[name]}, "outputs do not depend on inputs"
+    assert {name for name in wanted if wanted[name] != changed[name]}, (
+        "outputs do not depend on inputs"
+    )
 
 
 def test_wfformat_gives_the_same_outputs(tmp_path: Path) -> None:
@@ -66,7 +73,8 @@ def test_the_demo_is_a_workflow_of_about_sixty_tasks() -> None:
 
 
 def test_the_demo_finds_the_primes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A hundred times smaller: primes, twins and largest gap below ten million are in every table of primes."""
+    """A hundred times smaller: primes, twins and largest gap below ten million are in every table
+    of primes."""
     text = (ROOT / "examples" / "demo.yaml").read_text()
     path = tmp_path / "demo.yaml"
     text = text.replace("sleep 15;", "sleep 0;")
@@ -78,4 +86,6 @@ def test_the_demo_finds_the_primes(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert "Primes: 664579 " in summary
     assert "Twin primes: 58980 pairs" in summary
     assert "Largest distance: 154" in summary
-    assert set(output_checksums(path)) == {str(p.relative_to(tmp_path)) for p in tmp_path.glob("primes/**/*.*")}
+    assert set(output_checksums(path)) == {
+        str(p.relative_to(tmp_path)) for p in tmp_path.glob("primes/**/*.*")
+    }

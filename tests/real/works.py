@@ -1,10 +1,11 @@
-"""Real workflows run to their end, as users run them; what they wrote is compared with a serial run.
+"""Real workflows run to their end, as users run them; what they wrote is compared with a serial
+run.
 
     check(Case("montage", 50, "glume"), on="slurm", folder=tmp_path, env=slurm.env)
 
-Law: what a task writes depends on its id and its inputs alone (see tests/real_workflows.py). Equal checksums say that
-each task ran on whole inputs; the journal says that each ran once. How many jobs a strategy makes of a workflow is
-known without running it.
+Law: what a task writes depends on its id and its inputs alone (see tests/real_workflows.py). Equal
+checksums say that each task ran on whole inputs; the journal says that each ran once. How many jobs
+a strategy makes of a workflow is known without running it.
 """
 
 from __future__ import annotations
@@ -51,13 +52,17 @@ def cases(queue: str) -> list[Case]:
 
 
 def sample(queue: str) -> list[Case]:
-    """Each strategy on this machine, and once on one of the Slurms. Shapes go on from queue to queue: all are met."""
+    """Each strategy on this machine, and once on one of the Slurms. Shapes go on from queue to
+    queue: all are met."""
     names = list(STRATEGIES)
     here = names + names[: len(RECIPES) - 2 * len(names)]
     of_queue = {"local": here, "slurm": names[::2], "slurm with accounting": names[1::2]}
     shape = sum(len(of_queue[earlier]) for earlier in QUEUES[: QUEUES.index(queue)])
     shapes = [RECIPES[(shape + i) % len(RECIPES)] for i in range(len(of_queue[queue]))]
-    return [Case(shape, _small(shape), strategy) for shape, strategy in zip(shapes, of_queue[queue], strict=True)]
+    return [
+        Case(shape, _small(shape), strategy)
+        for shape, strategy in zip(shapes, of_queue[queue], strict=True)
+    ]
 
 
 def _full(queue: str) -> list[Case]:
@@ -89,7 +94,17 @@ def check(case: Case, *, on: str, folder: Path, env: Mapping[str, str]) -> None:
 
 def windrow_run(path: Path, strategy: str, on: str, env: Mapping[str, str]) -> dict[str, Any]:
     """What `windrow run` says at the end."""
-    command = [sys.executable, "-P", "-m", "windrow.cli.main", "run", path.name, "--json", "--on", on]
+    command = [
+        sys.executable,
+        "-P",
+        "-m",
+        "windrow.cli.main",
+        "run",
+        path.name,
+        "--json",
+        "--on",
+        on,
+    ]
     done = subprocess.run(
         [*command, "--strategy", strategy],
         cwd=path.parent,
@@ -124,4 +139,7 @@ def serial_checksums(recipe: str, tasks: int) -> dict[str, str]:
 def private(folder: Path) -> dict[str, str]:
     """Variables that keep what runs learn, and the queue of this machine, in this folder."""
     homes = ("XDG_STATE_HOME", "XDG_DATA_HOME", "XDG_CONFIG_HOME")
-    return {**{name: str(folder / name) for name in homes}, "WINDROW_HISTORY": str(folder / "history.sqlite")}
+    return {
+        **{name: str(folder / name) for name in homes},
+        "WINDROW_HISTORY": str(folder / "history.sqlite"),
+    }

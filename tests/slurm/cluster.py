@@ -1,13 +1,16 @@
-"""A real Slurm of eight nodes on this machine: private, quick, and gone without trace when it is closed.
+"""A real Slurm of eight nodes on this machine: private, quick, and gone without trace when it is
+closed.
 
     with SlurmCluster() as cluster:
         subprocess.run(["sinfo"], env=cluster.env)
 
-Rule 1: everything lives in one temporary directory and on free ports of 127.0.0.1; no Slurm of the system is ever read.
+Rule 1: everything lives in one temporary directory and on free ports of 127.0.0.1; no Slurm of the
+system is ever read.
 Rule 2: every daemon is a child in the foreground and dies with its parent, even if that is killed.
 Rule 3: `close` leaves no process behind, whatever state the cluster was in; it may be called twice.
 
-`python -m tests.slurm.cluster [--accounting]` starts one, prints what to export, and stops it at Ctrl-C.
+`python -m tests.slurm.cluster [--accounting]` starts one, prints what to export, and stops it at
+Ctrl-C.
 """
 
 from __future__ import annotations
@@ -32,11 +35,33 @@ from types import TracebackType
 from typing import Self
 
 from tests.slurm.processes import end, of_cluster, of_node
-from tests.slurm.settings import Place, Settings, gres_conf, init_sql, mariadb_options, slurm_conf, slurmdbd_conf
+from tests.slurm.settings import (
+    Place,
+    Settings,
+    gres_conf,
+    init_sql,
+    mariadb_options,
+    slurm_conf,
+    slurmdbd_conf,
+)
 
-PATH = f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"  # Debian keeps the daemons there, off most users' path
-MARK = "WINDROW_TEST_SLURM"  # in the environment of every daemon; the value is the cluster's directory
-SLURM = ("setpriv", "munged", "slurmctld", "slurmd", "sbatch", "squeue", "scancel", "scontrol", "sinfo", "srun")
+# Debian keeps the daemons there, off most users' path
+PATH = f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"
+MARK = (
+    "WINDROW_TEST_SLURM"  # in the environment of every daemon; the value is the cluster's directory
+)
+SLURM = (
+    "setpriv",
+    "munged",
+    "slurmctld",
+    "slurmd",
+    "sbatch",
+    "squeue",
+    "scancel",
+    "scontrol",
+    "sinfo",
+    "srun",
+)
 ACCOUNTING = ("slurmdbd", "sacct", "sacctmgr", "mariadbd", "mariadb-install-db")
 START_TIMEOUT_S = 60.0  # a start takes seconds; a busy machine may take ten times as long
 _PORTS = 1500  # for each of eight test processes
@@ -44,7 +69,8 @@ DIES_WITH_PARENT = ("setpriv", "--pdeathsig", "KILL", "--")
 
 
 class ClusterError(Exception):
-    """The private Slurm did not do what it should; the message has the end of the log that says why."""
+    """The private Slurm did not do what it should; the message has the end of the log that says
+    why."""
 
 
 def missing(accounting: bool = False) -> str:
@@ -53,11 +79,16 @@ def missing(accounting: bool = False) -> str:
         return "a private Slurm needs Linux"
     programs = SLURM + (ACCOUNTING if accounting else ())
     absent = [program for program in programs if not shutil.which(program, path=PATH)]
-    return f"not installed: {', '.join(absent)} (as root on Debian or Ubuntu: tests/slurm/install)" if absent else ""
+    return (
+        f"not installed: {', '.join(absent)} (as root on Debian or Ubuntu: tests/slurm/install)"
+        if absent
+        else ""
+    )
 
 
 class SlurmCluster:
-    """One private Slurm. `env` is the environment in which its commands work; nodes are `n1`, `n2`, ..."""
+    """One private Slurm. `env` is the environment in which its commands work; nodes are `n1`, `n2`,
+    ..."""
 
     def __init__(self, settings: Settings | None = None) -> None:
         self.settings = settings or Settings()
@@ -66,8 +97,14 @@ class SlurmCluster:
         # In /tmp whatever TMPDIR says: a socket's path may have 107 characters.
         directory = Path(tempfile.mkdtemp(prefix="windrow-slurm-", dir="/tmp"))
         directory.chmod(0o755)  # munged refuses a socket in a directory that others cannot reach
-        self.place = Place(directory, _free_ports(3 + self.settings.nodes), pwd.getpwuid(os.getuid()).pw_name)
-        kept = {k: v for k, v in os.environ.items() if not k.startswith(("SLURM", "SBATCH", "SQUEUE", "SACCT"))}
+        self.place = Place(
+            directory, _free_ports(3 + self.settings.nodes), pwd.getpwuid(os.getuid()).pw_name
+        )
+        kept = {
+            k: v
+            for k, v in os.environ.items()
+            if not k.startswith(("SLURM", "SBATCH", "SQUEUE", "SACCT"))
+        }
         self.env = {**kept, "PATH": PATH, "SLURM_CONF": str(self.place.path("slurm.conf"))}
         self._daemons: dict[str, subprocess.Popen[bytes]] = {}
 
@@ -79,7 +116,8 @@ class SlurmCluster:
     # Starting and stopping
 
     def start(self) -> Self:
-        """Start everything and wait until all nodes are idle; on failure nothing is left running."""
+        """Start everything and wait until all nodes are idle; on failure nothing is left
+        running."""
         with ExitStack() as undo:
             undo.callback(self.close)
             self._start_all()
@@ -94,10 +132,15 @@ class SlurmCluster:
         self.start_controller()
         for node in self.nodes:
             self._spawn(node, [*self._own_disk(), "slurmd", "-D", "-N", node])
-        self.wait(lambda: self.node_states() == dict.fromkeys(self.nodes, "idle"), "eight idle nodes", "n1")
+        self.wait(
+            lambda: self.node_states() == dict.fromkeys(self.nodes, "idle"),
+            "eight idle nodes",
+            "n1",
+        )
 
     def _own_disk(self) -> list[str]:
-        """What to put before a node's daemon so that it and its jobs have a disk that no other node sees."""
+        """What to put before a node's daemon so that it and its jobs have a disk that no other node
+        sees."""
         if not self.settings.disk_mib:
             return []
         self.place.disk.mkdir(exist_ok=True)
@@ -107,7 +150,8 @@ class SlurmCluster:
 
     def close(self) -> None:
         """Stop everything: jobs, daemons, the directory. Safe in any state, and a second time."""
-        # Order matters: nodes first, since a controller that sees them go would only write about it.
+        # Order matters: nodes first, since a controller that sees them go would only write about
+        # it.
         for name in sorted(self._daemons, key=lambda name: not name.startswith("n")):
             if name not in ("munged", "database", "slurmdbd"):
                 self._daemons[name].send_signal(signal.SIGKILL)
@@ -124,7 +168,12 @@ class SlurmCluster:
     def __enter__(self) -> Self:
         return self.start()
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        at: TracebackType | None,
+    ) -> None:
         self.close()
 
     def _strays(self) -> list[int]:
@@ -133,12 +182,15 @@ class SlurmCluster:
     # Breaking and mending
 
     def kill_node(self, name: str) -> None:
-        """Kill a node as a power cut would: its daemon and all that it runs. Slurm finds out after `node_timeout_s`."""
+        """Kill a node as a power cut would: its daemon and all that it runs. Slurm finds out after
+        `node_timeout_s`."""
         daemon = self._daemons.pop(name)
         daemon.kill()
         daemon.wait()
         looks_without = 0
-        while looks_without < 2:  # what was about to be started there may not have been there to be seen
+        while (
+            looks_without < 2
+        ):  # what was about to be started there may not have been there to be seen
             found = of_node(self._strays(), name)
             end(found)
             looks_without = 0 if found else looks_without + 1
@@ -163,9 +215,12 @@ class SlurmCluster:
         daemon.wait()
 
     def start_controller(self) -> None:
-        """Start the controller with the state that it had, and wait until it answers and has heard of its nodes."""
+        """Start the controller with the state that it had, and wait until it answers and has heard
+        of its nodes."""
         self._spawn("slurmctld", ["slurmctld", "-D", "-i"])
-        self.wait(lambda: self._succeeds("scontrol", "ping"), "a controller that answers", "slurmctld")
+        self.wait(
+            lambda: self._succeeds("scontrol", "ping"), "a controller that answers", "slurmctld"
+        )
         alive = [node for node in self.nodes if node in self._daemons]
         self.wait(lambda: not self._silent(alive), "word from the nodes", "slurmctld")
 
@@ -182,8 +237,11 @@ class SlurmCluster:
     # Asking
 
     def run(self, *argv: str, timeout_s: float = 30.0) -> str:
-        """Run one of Slurm's commands on this cluster; returns what it printed, or raises ClusterError."""
-        done = subprocess.run(argv, env=self.env, capture_output=True, text=True, timeout=timeout_s, check=False)
+        """Run one of Slurm's commands on this cluster; returns what it printed, or raises
+        ClusterError."""
+        done = subprocess.run(
+            argv, env=self.env, capture_output=True, text=True, timeout=timeout_s, check=False
+        )
         if done.returncode:
             raise ClusterError(f"{' '.join(argv)}: {done.stderr.strip()}")
         return done.stdout
@@ -205,13 +263,17 @@ class SlurmCluster:
         self.run("scancel", "--user", self.place.user)
         self.wait(self.is_free, "an empty queue and idle nodes", "slurmctld")
 
-    def wait(self, condition: Callable[[], bool], what: str, log: str, timeout_s: float = START_TIMEOUT_S) -> None:
+    def wait(
+        self, condition: Callable[[], bool], what: str, log: str, timeout_s: float = START_TIMEOUT_S
+    ) -> None:
         """Wait until `condition` holds; else ClusterError with the end of that daemon's log."""
         deadline = time.monotonic() + timeout_s
         while not condition():
             if time.monotonic() > deadline:
                 text = self.place.path(f"{log}.log").read_text(errors="replace")
-                raise ClusterError(f"no {what} after {timeout_s:.0f} s; {log} said last:\n{text[-2000:]}")
+                raise ClusterError(
+                    f"no {what} after {timeout_s:.0f} s; {log} said last:\n{text[-2000:]}"
+                )
             time.sleep(0.1)
 
     def _silent(self, nodes: Sequence[str]) -> list[str]:
@@ -219,7 +281,12 @@ class SlurmCluster:
         return [node for node in nodes if states.get(node, "unknown").startswith("unknown")]
 
     def _succeeds(self, *argv: str) -> bool:
-        return subprocess.run(argv, env=self.env, capture_output=True, check=False, timeout=30).returncode == 0
+        return (
+            subprocess.run(
+                argv, env=self.env, capture_output=True, check=False, timeout=30
+            ).returncode
+            == 0
+        )
 
     # The parts
 
@@ -250,22 +317,36 @@ class SlurmCluster:
             "pid-file": "munge.pid",
             "seed-file": "munge.seed",
         }
-        self._spawn("munged", ["munged", "--foreground", *(f"--{k}={at(v)}" for k, v in options.items())])
+        self._spawn(
+            "munged", ["munged", "--foreground", *(f"--{k}={at(v)}" for k, v in options.items())]
+        )
         self.wait(at("munge.socket").exists, "munge socket", "munged")
 
     def _start_accounting(self) -> None:
         password = secrets.token_hex(16)
         self._write_private("slurmdbd.conf", slurmdbd_conf(self.place, password).encode())
         self._write_private("init.sql", init_sql(password).encode())
-        # A server that starts removes what it finds of temporary tables, be it another server's: so each has a folder.
+        # A server that starts removes what it finds of temporary tables, be it another server's: so
+        # each has a folder.
         self.place.path("database.tmp").mkdir()
-        data = (f"--datadir={self.place.path('database')}", f"--tmpdir={self.place.path('database.tmp')}")
-        install = ["mariadb-install-db", "--no-defaults", *data, f"--user={self.place.user}", "--skip-test-db"]
+        data = (
+            f"--datadir={self.place.path('database')}",
+            f"--tmpdir={self.place.path('database.tmp')}",
+        )
+        install = [
+            "mariadb-install-db",
+            "--no-defaults",
+            *data,
+            f"--user={self.place.user}",
+            "--skip-test-db",
+        ]
         self.run(*install, "--auth-root-authentication-method=socket", timeout_s=START_TIMEOUT_S)
         self._spawn("database", ["mariadbd", *mariadb_options(self.place)])
         self.wait(lambda: _answers(self.place.port("database")), "database", "database")
         self._spawn("slurmdbd", ["slurmdbd", "-D"])
-        self.wait(lambda: _answers(self.place.port("database daemon")), "database daemon", "slurmdbd")
+        self.wait(
+            lambda: _answers(self.place.port("database daemon")), "database daemon", "slurmdbd"
+        )
         self.run("sacctmgr", "-i", "add", "cluster", "windrow")
         self.run("sacctmgr", "-i", "add", "account", "science")
         self.run("sacctmgr", "-i", "add", "user", self.place.user, "account=science")
@@ -285,8 +366,9 @@ class SlurmCluster:
 def _free_ports(count: int) -> int:
     """The first of `count` consecutive free ports, below those that outgoing connections are given.
 
-    A port that is free now may be taken before a daemon of ours takes it: by a cluster of another test process, where
-    several work side by side (pytest -n). So each of these looks in a range of its own.
+    A port that is free now may be taken before a daemon of ours takes it: by a cluster of another
+    test process, where several work side by side (pytest -n). So each of these looks in a range of
+    its own.
     """
     worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
     least = 20000 + _PORTS * (worker % 8)
@@ -309,7 +391,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Start a private Slurm, print what to export, stop it at Ctrl-C."""
     parser = argparse.ArgumentParser(prog="python -m tests.slurm.cluster", description=main.__doc__)
     parser.add_argument("--accounting", action="store_true", help="with slurmdbd and MariaDB")
-    parser.add_argument("--select", default="select/linear", choices=("select/linear", "select/cons_tres"))
+    parser.add_argument(
+        "--select", default="select/linear", choices=("select/linear", "select/cons_tres")
+    )
     parser.add_argument("--nodes", type=int, default=8)
     args = parser.parse_args(argv)
     settings = Settings(accounting=args.accounting, select=args.select, nodes=args.nodes)
@@ -317,7 +401,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     try:
         with SlurmCluster(settings) as cluster:
-            print(f"# {args.nodes} idle nodes after {time.monotonic() - began:.1f} s; Ctrl-C stops them")
+            print(
+                f"# {args.nodes} idle nodes after {time.monotonic() - began:.1f} s; Ctrl-C stops "
+                "them"
+            )
             print(f"export SLURM_CONF={cluster.env['SLURM_CONF']}", flush=True)
             signal.pause()
     except KeyboardInterrupt:

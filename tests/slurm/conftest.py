@@ -1,12 +1,15 @@
-"""A private Slurm for the tests in this folder, started once; tests are skipped, and say why, where none can run."""
+"""A private Slurm for the tests in this folder, started once; tests are skipped, and say why, where
+none can run."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from tests.slurm.cluster import SlurmCluster, missing
 from tests.slurm.settings import Settings
+from tests.unit.agent.jobs import Run
 
 
 @pytest.fixture(scope="session")
@@ -19,6 +22,14 @@ def slurm() -> Iterator[SlurmCluster]:
 def slurm_with_accounting() -> Iterator[SlurmCluster]:
     """Eight nodes with slurmdbd and MariaDB."""
     yield from _cluster(Settings(accounting=True))
+
+
+@pytest.fixture
+def run(slurm: SlurmCluster, tmp_path: Path) -> Iterator[Run]:
+    """A run of one job for that cluster, which is empty before and after."""
+    slurm.clear()
+    yield Run(tmp_path / "a run")
+    slurm.clear()
 
 
 def _cluster(settings: Settings) -> Iterator[SlurmCluster]:

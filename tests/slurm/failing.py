@@ -1,7 +1,9 @@
-"""A private Slurm whose nodes fail by a schedule drawn from a seed: the same for every run that is compared.
+"""A private Slurm whose nodes fail by a schedule drawn from a seed: the same for every run that is
+compared.
 
-What happens: a node is killed with all that runs there and is back after a moment (*killed*), a job of another user
-preempts one (*preempted*, where the cluster has such partitions), and one node kills whatever it is given (*deadly*).
+What happens: a node is killed with all that runs there and is back after a moment (*killed*), a job
+of another user preempts one (*preempted*, where the cluster has such partitions), and one node
+kills whatever it is given (*deadly*).
 """
 
 from __future__ import annotations
@@ -17,7 +19,8 @@ from pathlib import Path
 from tests.slurm.cluster import ClusterError, SlurmCluster
 
 FOUND_S, BACK_S = 1.0, 3.0
-"""How long after its death a node is found dead (sites watch their nodes: Slurm alone takes minutes), and is back."""
+"""How long after its death a node is found dead (sites watch their nodes: Slurm alone takes
+minutes), and is back."""
 _LOOK_S = 0.3
 
 
@@ -37,7 +40,8 @@ class Failing:
     _down: dict[str, float] = field(default_factory=dict)
 
     def until(self, is_over: Callable[[], bool]) -> Counter[str]:
-        """Let it happen until then, in this thread: daemons die with the thread that started them. What happened."""
+        """Let it happen until then, in this thread: daemons die with the thread that started them.
+        What happened."""
         chance, began = random.Random(self.seed), time.monotonic()
         at_s = chance.expovariate(1 / self.every_s)
         while not is_over():
@@ -60,7 +64,9 @@ class Failing:
         for node in [node for node, died in self._dead.items() if now >= died + FOUND_S]:
             self._down[node] = self._dead.pop(node) + BACK_S
             with suppress(ClusterError):
-                self.cluster.run("scontrol", "update", f"NodeName={node}", "State=DOWN", "Reason=dead")
+                self.cluster.run(
+                    "scontrol", "update", f"NodeName={node}", "State=DOWN", "Reason=dead"
+                )
         for node in [node for node, until in self._down.items() if now >= until]:
             del self._down[node]
             self.cluster.start_node(node, waits=False)
@@ -80,14 +86,22 @@ class Failing:
         return False
 
     def _preempt(self) -> None:
-        words = ("--partition=high", "--nodes=1", "--exclusive", "--time=1", "--output=/dev/null", "--chdir=/")
+        words = (
+            "--partition=high",
+            "--nodes=1",
+            "--exclusive",
+            "--time=1",
+            "--output=/dev/null",
+            "--chdir=/",
+        )
         with suppress(ClusterError):
             self.cluster.run("sbatch", *words, "--wrap=sleep 1")
             self.met["preempted"] += 1
 
 
 def chokes(stages: int, width: int, wide_s: float, choke_s: float) -> str:
-    """A workflow file: in each stage tasks side by side, and one that needs them all; each adds up what it reads."""
+    """A workflow file: in each stage tasks side by side, and one that needs them all; each adds up
+    what it reads."""
     rows = ["name: chokes", "tasks:"]
     for stage in range(stages):
         before = [f"c{stage - 1}.txt"] if stage else []
@@ -112,6 +126,9 @@ def right(folder: Path, stages: int, width: int) -> bool:
         wide = [total + lane for lane in range(width)]
         found = [(folder / f"w{stage}-{lane}.txt").read_text() for lane in range(width)]
         total = sum(wide)
-        if found != [f"{n}\n" for n in wide] or (folder / f"c{stage}.txt").read_text() != f"{total}\n":
+        if (
+            found != [f"{n}\n" for n in wide]
+            or (folder / f"c{stage}.txt").read_text() != f"{total}\n"
+        ):
             return False
     return True

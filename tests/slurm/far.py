@@ -1,9 +1,12 @@
-"""Another account on this machine, reached through a real sshd on a port of its own. Root only: it makes a user.
+"""Another account on this machine, reached through a real sshd on a port of its own. Root only: it
+makes a user.
 
-A `Bed` is a folder with one or two private Slurms as sites: `east`, which sees the same files, and `west`, behind ssh.
+A `Bed` is a folder with one or two private Slurms as sites: `east`, which sees the same files, and
+`west`, behind ssh.
 
-The `ssh` that is found first in PATH is a wrapper with a configuration of its own: neither the user's keys nor the
-user's settings are touched. `cut` ends every connection as a network failure would.
+The `ssh` that is found first in PATH is a wrapper with a configuration of its own: neither the
+user's keys nor the user's settings are touched. `cut` ends every connection as a network failure
+would.
 """
 
 from __future__ import annotations
@@ -32,8 +35,8 @@ from tests.waiting import wait_until
 
 from windrow.app.runs import RunView, find_run
 from windrow.formats import read_runnable
-from windrow.manager import events as e
-from windrow.manager.journal import RunJournal
+from windrow.story import events as e
+from windrow.story.journal import RunJournal
 
 HOST = "west"
 HURRIED = str(Path(__file__).with_name("hurried.py"))
@@ -42,9 +45,15 @@ _numbers = count()
 
 def missing() -> str:
     """Why there can be no second account here; empty where there can."""
-    absent = [program for program in ("sshd", "ssh", "rsync", "useradd") if not shutil.which(program, path=PATH)]
+    absent = [
+        program
+        for program in ("sshd", "ssh", "rsync", "useradd")
+        if not shutil.which(program, path=PATH)
+    ]
     if absent:
-        return f"not installed: {', '.join(absent)} (as root on Debian or Ubuntu: tests/slurm/install)"
+        return (
+            f"not installed: {', '.join(absent)} (as root on Debian or Ubuntu: tests/slurm/install)"
+        )
     return "" if os.getuid() == 0 else "it takes root to make a second user"
 
 
@@ -63,7 +72,9 @@ class Account:
 
     def __enter__(self) -> Self:
         subprocess.run(["useradd", "-M", "-d", self.home, "-s", "/bin/bash", self.name], check=True)
-        subprocess.run(["usermod", "-p", "*", self.name], check=True)  # else sshd takes it for locked
+        subprocess.run(
+            ["usermod", "-p", "*", self.name], check=True
+        )  # else sshd takes it for locked
         (self.home / ".ssh").mkdir(mode=0o700, parents=True)
         (self.home / ".bash_profile").write_text(self._profile)
         for key in ("host", "user"):
@@ -75,7 +86,8 @@ class Account:
         (self.folder / "known").write_text(f"[127.0.0.1]:{self.port} {' '.join(host_key)}\n")
         (self.folder / "config").write_text(
             f"Host {HOST}\n HostName 127.0.0.1\n Port {self.port}\n User {self.name}\n"
-            f" IdentityFile {self.folder}/user\n IdentitiesOnly yes\n UserKnownHostsFile {self.folder}/known\n"
+            f" IdentityFile {self.folder}/user\n IdentitiesOnly yes\n UserKnownHostsFile "
+            f"{self.folder}/known\n"
         )
         (self.folder / "bin").mkdir()
         wrapper = self.folder / "bin" / "ssh"
@@ -86,7 +98,12 @@ class Account:
         self.start()
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        at: TracebackType | None,
+    ) -> None:
         self.stop()
         end([int(p.name) for p in Path("/proc").iterdir() if p.name.isdecimal() and self._owns(p)])
         subprocess.run(["userdel", self.name], check=False, capture_output=True)
@@ -95,18 +112,30 @@ class Account:
     @property
     def env(self) -> dict[str, str]:
         """What the environment of a test needs in order to reach the account."""
-        return {"PATH": f"{self.folder / 'bin'}:{PATH}", "XDG_RUNTIME_DIR": str(self.folder / "run")}
+        return {
+            "PATH": f"{self.folder / 'bin'}:{PATH}",
+            "XDG_RUNTIME_DIR": str(self.folder / "run"),
+        }
 
     def start(self) -> None:
         """Start the server."""
         options = {
-            "Port": self.port, "ListenAddress": "127.0.0.1", "HostKey": self.folder / "host", "UsePAM": "no",
+            "Port": self.port, "ListenAddress": "127.0.0.1", "HostKey": self.folder / "host",
+            "UsePAM": "no",
             "PasswordAuthentication": "no", "KbdInteractiveAuthentication": "no", "PidFile": "none",
             "StrictModes": "no", "Banner": self.folder / "banner",
         }  # fmt: skip
         (self.folder / "banner").write_text("Welcome to west\n")
         given = [f"-o{name}={value}" for name, value in options.items()]
-        argv = [*DIES_WITH_PARENT, str(shutil.which("sshd", path=PATH)), "-D", "-e", "-f", "/dev/null", *given]
+        argv = [
+            *DIES_WITH_PARENT,
+            str(shutil.which("sshd", path=PATH)),
+            "-D",
+            "-e",
+            "-f",
+            "/dev/null",
+            *given,
+        ]
         with (self.folder / "sshd.log").open("ab") as log:
             self._sshd = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
         wait_until(lambda: _answers(self.port))
@@ -139,10 +168,11 @@ class Account:
 
 @dataclass
 class Bed:
-    """A folder at home whose `windrow.toml` names private Slurms as sites, and the account that has the jobs of `west`.
+    """A folder at home whose `windrow.toml` names private Slurms as sites, and the account that has
+    the jobs of `west`.
 
-    `keys`: what more the table of a site says; `setup`: what shells at `west` do first. `hurry`: constants of `windrow`
-    (`hurried`).
+    `keys`: what more the table of a site says; `setup`: what shells at `west` do first. `hurry`:
+    constants of `windrow` (`hurried`).
     """
 
     folder: Path
@@ -181,7 +211,9 @@ class Bed:
         program = (HURRIED, self.hurry) if self.hurry else ("-m", "windrow.cli.main")
         pipes: Any = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
         command = [sys.executable, "-P", *program, *words]
-        process = subprocess.Popen(command, cwd=self.work, env={**self.env, **env}, process_group=0, **pipes)
+        process = subprocess.Popen(
+            command, cwd=self.work, env={**self.env, **env}, process_group=0, **pipes
+        )
         self.started.append(process)
         return process
 
@@ -216,14 +248,17 @@ class Bed:
     def check_nothing_left(self) -> None:
         """No file at the far site, and no job in any queue."""
         far = self.account.home / "scratch"
-        assert [path.name for path in far.rglob("*") if path.is_file() and path.suffix != ".pyz"] == []
+        assert [
+            path.name for path in far.rglob("*") if path.is_file() and path.suffix != ".pyz"
+        ] == []
         for slurm in self.slurms.values():
             slurm.wait(slurm.is_free, "an empty queue after the run", "slurmctld", timeout_s=20.0)
 
     def check_shape(self, recipe: str, on: str, tasks: int = 50, strategy: str = "glume") -> None:
         """Run a workflow of this shape: what comes home is what a serial run makes.
 
-        At several sites each has to run every third task, and the others go where they should end first.
+        At several sites each has to run every third task, and the others go where they should end
+        first.
         """
         tasks = max(tasks, 80 if recipe == "fft" else 0)
         path = write_real(recipe, tasks, self.work, work_s=0.01)
@@ -240,8 +275,12 @@ class Bed:
         workflow = read_runnable(path).workflow
         read = set(workflow.inputs.index.tolist())
         wanted = {workflow.files[f].id for f in workflow.outputs.index.tolist() if f not in read}
-        found = {name: hashlib.sha256((self.work / name).read_bytes()).hexdigest() for name in wanted}
-        assert found == {name: text for name, text in serial_checksums(recipe, tasks).items() if name in wanted}
+        found = {
+            name: hashlib.sha256((self.work / name).read_bytes()).hexdigest() for name in wanted
+        }
+        assert found == {
+            name: text for name, text in serial_checksums(recipe, tasks).items() if name in wanted
+        }
         self.check_ran_once()
         self.check_nothing_left()
 

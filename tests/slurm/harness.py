@@ -13,7 +13,8 @@ from windrow.queues.slurm.queue import SlurmQueue
 
 @dataclass
 class SlurmHarness:
-    """A Slurm queue under test. Slurm tells times in whole seconds and walltimes in whole minutes."""
+    """A Slurm queue under test. Slurm tells times in whole seconds and walltimes in whole
+    minutes."""
 
     cluster: SlurmCluster
     nodes: int

@@ -2,7 +2,8 @@
 
     python tests/slurm/hurried.py '{"manager.moving.SILENT_S": 5}' run workflow.yaml ...
 
-A value with a colon names a function of another module: `{"strategies.choosing.choose": "bench.sites:earliest_start"}`.
+A value with a colon names a function of another module: `{"strategies.choosing.choose":
+"bench.sites:earliest_start"}`.
 """
 
 from __future__ import annotations

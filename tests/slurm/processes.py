@@ -1,7 +1,9 @@
-"""Which processes belong to a private Slurm, and how to end them: read from /proc, by environment and parent.
+"""Which processes belong to a private Slurm, and how to end them: read from /proc, by environment
+and parent.
 
-A job's tasks leave their daemon's process group and session, so groups do not find them. Environments do: daemons carry
-a mark, and whatever a job started has the cluster's SLURM_CONF beside a job id.
+A job's tasks leave their daemon's process group and session, so groups do not find them.
+Environments do: daemons carry a mark, and whatever a job started has the cluster's SLURM_CONF
+beside a job id.
 """
 
 from __future__ import annotations
@@ -16,7 +18,8 @@ END_TIMEOUT_S = 10.0
 
 
 def of_cluster(mark: str, directory: str, slurm_conf: str) -> list[int]:
-    """The processes of the cluster in `directory`: daemons, their descendants, and whatever its jobs started."""
+    """The processes of the cluster in `directory`: daemons, their descendants, and whatever its
+    jobs started."""
     environments = {pid: _environment(pid) for pid in _pids()}
     ours = {pid for pid, env in environments.items() if _belongs(env, mark, directory, slurm_conf)}
     parents = {pid: _parent(pid) for pid in environments}
@@ -35,7 +38,8 @@ def of_node(pids: Collection[int], node: str) -> list[int]:
 
 
 def end(pids: Collection[int]) -> None:
-    """Kill these processes and wait until they are gone (a zombie counts as gone: its parent has yet to look)."""
+    """Kill these processes and wait until they are gone (a zombie counts as gone: its parent has
+    yet to look)."""
     for pid in pids:
         try:
             os.kill(pid, signal.SIGKILL)
@@ -44,7 +48,9 @@ def end(pids: Collection[int]) -> None:
     deadline = time.monotonic() + END_TIMEOUT_S
     while any(_is_alive(pid) for pid in pids):
         if time.monotonic() > deadline:
-            raise TimeoutError(f"processes {sorted(p for p in pids if _is_alive(p))} survived SIGKILL")
+            raise TimeoutError(
+                f"processes {sorted(p for p in pids if _is_alive(p))} survived SIGKILL"
+            )
         time.sleep(0.02)
 
 
@@ -55,7 +61,9 @@ def _pids() -> list[int]:
 def _belongs(env: frozenset[bytes], mark: str, directory: str, slurm_conf: str) -> bool:
     if f"{mark}={directory}".encode() in env:
         return True
-    return f"SLURM_CONF={slurm_conf}".encode() in env and any(v.startswith(b"SLURM_JOB_ID=") for v in env)
+    return f"SLURM_CONF={slurm_conf}".encode() in env and any(
+        v.startswith(b"SLURM_JOB_ID=") for v in env
+    )
 
 
 def _environment(pid: int) -> frozenset[bytes]:
@@ -66,7 +74,8 @@ def _environment(pid: int) -> frozenset[bytes]:
 
 
 def _stat(pid: int) -> list[str]:
-    """State, parent, ... of a process: what follows the name, which may itself hold spaces and brackets."""
+    """State, parent, ... of a process: what follows the name, which may itself hold spaces and
+    brackets."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:

@@ -1,7 +1,7 @@
 """The configuration files of a private Slurm, as text; no I/O.
 
-Everything is on this machine: one controller, `n1` ... `nN`, and where asked for a database daemon with its MariaDB.
-Times that a site sets to minutes are seconds here, so that tests do not wait.
+Everything is on this machine: one controller, `n1` ... `nN`, and where asked for a database daemon
+with its MariaDB. Times that a site sets to minutes are seconds here, so that tests do not wait.
 """
 
 from __future__ import annotations
@@ -10,6 +10,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+POLICE = """\
+JobAcctGatherType=jobacct_gather/linux
+JobAcctGatherParams=OverMemoryKill
+JobAcctGatherFrequency=task=1"""
 PREEMPTION = """\
 PreemptType=preempt/partition_prio
 PreemptMode=CANCEL
@@ -32,15 +36,20 @@ class Kind:
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What a private Slurm is like. `min_job_age_s` is how long the controller remembers a job that is over.
+    """What a private Slurm is like. `min_job_age_s` is how long the controller remembers a job that
+    is over.
 
     `kinds`: its nodes, where they differ; then there are `nodes` in all.
 
-    `disk_mib`: each node has a disk of its own of this size, at the same path (`Place.disk`); needs root. `on_node`: a
-    shell command that runs first on such a node, whose name is `$WINDROW_TEST_NODE`; only the node sees what it mounts.
+    `disk_mib`: each node has a disk of its own of this size, at the same path (`Place.disk`); needs
+    root. `on_node`: a shell command that runs first on such a node, whose name is
+    `$WINDROW_TEST_NODE`; only the node sees what it mounts.
 
-    `preempts`: there are partitions `high`, `low` and `spot`, and jobs of the first one cancel those of the others: in
-    `spot` after a notice.
+    `polices_memory`: jobs that take more than their memory are killed; they are looked at each
+    second.
+
+    `preempts`: there are partitions `high`, `low` and `spot`, and jobs of the first one cancel
+    those of the others: in `spot` after a notice.
     """
 
     nodes: int = 8
@@ -54,6 +63,7 @@ class Settings:
     max_array_size: int = 1001
     max_time_min: int = 600
     preempts: bool = False
+    polices_memory: bool = False
     kinds: tuple[Kind, ...] = ()
     disk_mib: int = 0
     on_node: str = "true"
@@ -83,8 +93,9 @@ class Place:
 
 
 def slurm_conf(place: Place, settings: Settings) -> str:
-    """The text of slurm.conf. Seconds-long intervals and a two-second purge age are for tests, not for sites."""
-    schedule = "bf_interval=1,bf_resolution=1,bf_continue,sched_interval=1,sched_min_interval=0,batch_sched_delay=0"
+    """The text of slurm.conf. Seconds-long intervals and a two-second purge age are for tests, not
+    for sites."""
+    schedule = "bf_interval=1,bf_resolution=1,bf_continue,sched_interval=1,sched_min_interval=0,batch_sched_delay=0"  # noqa: E501
     return f"""\
 ClusterName=windrow
 SlurmctldHost=localhost(127.0.0.1)
@@ -101,7 +112,7 @@ ProctrackType=proctrack/linuxproc
 TaskPlugin=task/none
 SwitchType=switch/none
 MpiDefault=none
-JobAcctGatherType=jobacct_gather/none
+{POLICE if settings.polices_memory else "JobAcctGatherType=jobacct_gather/none"}
 SelectType={settings.select}
 {"SelectTypeParameters=CR_Core_Memory" if settings.select == "select/cons_tres" else ""}
 SchedulerType=sched/backfill
@@ -137,7 +148,9 @@ def _nodes(place: Place, settings: Settings) -> str:
     for first, kind in _by_kind(settings):
         last = first + kind.count - 1
         ports = f"[{place.port(f'n{first}')}-{place.port(f'n{last}')}]"
-        more = (f" TmpDisk={kind.tmp_mib}" if kind.tmp_mib else "") + (f" Gres={kind.gres}" if kind.gres else "")
+        more = (f" TmpDisk={kind.tmp_mib}" if kind.tmp_mib else "") + (
+            f" Gres={kind.gres}" if kind.gres else ""
+        )
         size = f"CPUs={kind.cpus} RealMemory={kind.memory_mib}{more}"
         where = "NodeHostname=localhost NodeAddr=127.0.0.1"
         lines.append(f"NodeName=n[{first}-{last}] {where} Port={ports} {size}")
@@ -145,7 +158,8 @@ def _nodes(place: Place, settings: Settings) -> str:
 
 
 def gres_conf(place: Place, settings: Settings) -> tuple[str, list[Path]]:
-    """The text of gres.conf, and the devices that it names: one for each GPU, since a shared one stops slurmd."""
+    """The text of gres.conf, and the devices that it names: one for each GPU, since a shared one
+    stops slurmd."""
     lines, devices = [], []
     for first, kind in _by_kind(settings):
         for node in range(first, first + kind.count):

@@ -6,31 +6,42 @@ import os
 import shlex
 import signal
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
 from tests.slurm.cluster import SlurmCluster
 from tests.unit.agent.jobs import Run, shell, task
 from tests.waiting import is_alive, read_pid, wait_until
 
-from windrow.agent.event_file import AgentLeft, AgentStarted, AttemptLost, AttemptStarted, TaskDeclined
-
-
-@pytest.fixture
-def run(slurm: SlurmCluster, tmp_path: Path) -> Iterator[Run]:
-    slurm.clear()
-    yield Run(tmp_path / "a run")
-    slurm.clear()
+from windrow.agent.event_file import (
+    AgentLeft,
+    AgentStarted,
+    AttemptLost,
+    AttemptStarted,
+    TaskDeclined,
+)
 
 
 def submit(slurm: SlurmCluster, run: Run, nodes: int, *, minutes: int = 5) -> str:
     """Submit the agent as the manager does; returns the job's id."""
-    script = f"#!/bin/sh\nexec {shlex.join([sys.executable, '-m', 'windrow.agent', str(run.path), '0'])}\n"
+    script = (
+        "#!/bin/sh\nexec "
+        f"{shlex.join([sys.executable, '-m', 'windrow.agent', str(run.path), '0'])}\n"
+    )
     path = run.path / "script"
     path.write_text(script)
-    options = (f"--nodes={nodes}", f"--time={minutes}", "--exclusive", "--mem=0", "--no-requeue", "--parsable")
-    return slurm.run("sbatch", *options, f"--output={run.path}/printed", "--chdir=/", str(path)).strip().split(";")[0]
+    options = (
+        f"--nodes={nodes}",
+        f"--time={minutes}",
+        "--exclusive",
+        "--mem=0",
+        "--no-requeue",
+        "--parsable",
+    )
+    return (
+        slurm.run("sbatch", *options, f"--output={run.path}/printed", "--chdir=/", str(path))
+        .strip()
+        .split(";")[0]
+    )
 
 
 def wait_for_end(slurm: SlurmCluster, job: str) -> None:
@@ -56,7 +67,8 @@ def test_one_node(slurm: SlurmCluster, run: Run) -> None:
 
 
 def test_four_nodes_work_side_by_side(slurm: SlurmCluster, run: Run, tmp_path: Path) -> None:
-    """Each of eight tasks, two to a node, ends only when all eight run; a ninth then has two nodes of its own."""
+    """Each of eight tasks, two to a node, ends only when all eight run; a ninth then has two nodes
+    of its own."""
     meet = "touch $WINDROW_TASK.here; until test $(ls | grep -c here) -eq 8; do sleep 0.05; done"
     script = f"echo $SLURMD_NODENAME; {meet}"
     tasks = [shell(n, script, children=(8,), workdir=str(tmp_path)) for n in range(8)]
@@ -70,7 +82,9 @@ def test_four_nodes_work_side_by_side(slurm: SlurmCluster, run: Run, tmp_path: P
     places = {event.task: event.nodes for event in run.of(AttemptStarted)}
     for n in range(8):
         assert run.folder.task_out(n, 1).read_text().strip() == hosts[places[n][0]]
-    assert run.folder.task_out(8, 1).read_text().split() == sorted(hosts[place] for place in places[8])
+    assert run.folder.task_out(8, 1).read_text().split() == sorted(
+        hosts[place] for place in places[8]
+    )
 
 
 def test_odd_characters_travel_to_other_nodes(slurm: SlurmCluster, run: Run) -> None:
@@ -99,7 +113,9 @@ def test_a_cancelled_job_leaves_nothing_running_and_everything_recorded(
     assert run.of(AgentLeft)
 
 
-def test_a_killed_agent_ends_the_job_and_its_tasks_on_all_nodes(slurm: SlurmCluster, run: Run, tmp_path: Path) -> None:
+def test_a_killed_agent_ends_the_job_and_its_tasks_on_all_nodes(
+    slurm: SlurmCluster, run: Run, tmp_path: Path
+) -> None:
     run.write(*(shell(n, SLEEPER.format(folder=tmp_path), cores=2) for n in range(3)), nodes=3)
     job = submit(slurm, run, 3)
     run.wait_for_start(0, 1, 2)
@@ -111,7 +127,10 @@ def test_a_killed_agent_ends_the_job_and_its_tasks_on_all_nodes(slurm: SlurmClus
 
 
 def test_a_step_that_is_lost_drains_the_job(slurm: SlurmCluster, run: Run, tmp_path: Path) -> None:
-    script = f"echo $$ > '{tmp_path}/'$SLURMD_NODENAME.pid; until test -e '{tmp_path}/go'; do sleep 0.05; done"
+    script = (
+        f"echo $$ > '{tmp_path}/'$SLURMD_NODENAME.pid; until test -e '{tmp_path}/go'; do "
+        "sleep 0.05; done"
+    )
     run.write(*(shell(n, script, cores=2) for n in range(4)), nodes=2)
     job = submit(slurm, run, 2)
     run.wait_for_start(0, 1)
@@ -127,8 +146,14 @@ def test_a_step_that_is_lost_drains_the_job(slurm: SlurmCluster, run: Run, tmp_p
     assert [event.task for event in run.of(TaskDeclined)] == [2, 3]
 
 
-def test_a_dead_node_loses_its_task_and_nothing_runs_on(slurm: SlurmCluster, run: Run, tmp_path: Path) -> None:
-    run.write(*(shell(n, SLEEPER.format(folder=tmp_path), cores=2, retries=3) for n in range(4)), nodes=3, grace_s=1.0)
+def test_a_dead_node_loses_its_task_and_nothing_runs_on(
+    slurm: SlurmCluster, run: Run, tmp_path: Path
+) -> None:
+    run.write(
+        *(shell(n, SLEEPER.format(folder=tmp_path), cores=2, retries=3) for n in range(4)),
+        nodes=3,
+        grace_s=1.0,
+    )
     job = submit(slurm, run, 3)
     run.wait_for_start(0, 1, 2)
     hosts = run.of(AgentStarted)[0].hosts

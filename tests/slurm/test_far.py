@@ -1,4 +1,5 @@
-"""Runs on a cluster with files of its own, reached through a real sshd as another user: right, and nothing left behind.
+"""Runs on a cluster with files of its own, reached through a real sshd as another user: right, and
+nothing left behind.
 
 `WINDROW_FULL=1` runs all shapes of workflows, and more faults.
 """
@@ -20,7 +21,7 @@ from tests.slurm.far import HOST, Account, Bed, missing
 from tests.waiting import wait_until
 
 from windrow.forecast.waits import History
-from windrow.manager import events as e
+from windrow.story import events as e
 
 pytestmark = pytest.mark.slow
 
@@ -51,7 +52,7 @@ tasks:
   - {id: a, command: head -c 3000000 /dev/urandom > a.bin; echo a >> a.bin, outputs: [a.bin], runtime: 1s, gpus: 1}
   - {id: b, command: sh tool.sh a.bin b.txt, inputs: [a.bin], outputs: [b.txt], runtime: 1s, nodes: 2}
   - {id: c, command: cat b.txt > c.txt; id -un >> c.txt, inputs: [b.txt], outputs: [c.txt], runtime: 1s, gpus: 1}
-"""
+"""  # noqa: E501
 
 
 def write_both(west: Bed) -> None:
@@ -61,27 +62,40 @@ def write_both(west: Bed) -> None:
 
 def check_both(west: Bed) -> None:
     me = subprocess.run(["id", "-un"], capture_output=True, text=True, check=True).stdout.strip()
-    summed = subprocess.run(["cksum"], stdin=(west.work / "a.bin").open(), capture_output=True, text=True, check=True)
+    summed = subprocess.run(
+        ["cksum"], stdin=(west.work / "a.bin").open(), capture_output=True, text=True, check=True
+    )
     assert (west.work / "c.txt").read_text() == f"{summed.stdout}{west.account.name}\n{me}\n"
     assert (west.account.home / "ran").read_text() == "once\n"
     west.check_nothing_left()
 
 
-def test_a_run_goes_to_and_fro_although_the_connection_is_cut_and_its_manager_killed(west: Bed) -> None:
-    """The first transfer is cut, which `rsync` meets as it would a network failure; then the manager is killed."""
+def test_a_run_goes_to_and_fro_although_the_connection_is_cut_and_its_manager_killed(
+    west: Bed,
+) -> None:
+    """The first transfer is cut, which `rsync` meets as it would a network failure; then the
+    manager is killed."""
     write_both(west)
     once = west.account.folder / "cut"
-    real = subprocess.run(["which", "rsync"], capture_output=True, text=True, check=True).stdout.strip()
+    real = subprocess.run(
+        ["which", "rsync"], capture_output=True, text=True, check=True
+    ).stdout.strip()
     slow = west.account.folder / "bin" / "rsync"
     slow.write_text(
-        f'#!/bin/sh\nif [ -e {once} ]; then exec {real} "$@"; fi\n: > {once}\nexec {real} --bwlimit=300 "$@"\n'
+        f'#!/bin/sh\nif [ -e {once} ]; then exec {real} "$@"; fi\n: > {once}\nexec {real} '
+        '--bwlimit=300 "$@"\n'
     )
     slow.chmod(0o755)
     manager = west.start("run", "wf.yaml", "--on", "local,west", "--strategy", "individual")
     wait_until(lambda: bool(list(west.account.home.glob("scratch/runs/*/files/**/.a.bin.*"))), 60)
     west.account.cut()
     wait_until(lambda: any(isinstance(event, e.MoveFailed) for event in west.events), 60)
-    wait_until(lambda: any(isinstance(event, e.FilesMoved) and "a.bin" in event.files for event in west.events), 60)
+    wait_until(
+        lambda: any(
+            isinstance(event, e.FilesMoved) and "a.bin" in event.files for event in west.events
+        ),
+        60,
+    )
     os.killpg(manager.pid, signal.SIGKILL)
     manager.communicate()
     west.windrow("resume")
@@ -97,7 +111,9 @@ def test_a_dead_controller_and_a_full_disk_are_waited_for(west: Bed) -> None:
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m,mode=777", "tmpfs", disk], check=True)
     try:
         manager = west.start("run", "wf.yaml", "--on", "local,west", "--strategy", "individual")
-        wait_until(lambda: any("No space left" in getattr(event, "why", "") for event in west.events), 30)
+        wait_until(
+            lambda: any("No space left" in getattr(event, "why", "") for event in west.events), 30
+        )
         west.slurm.stop_controller()
         subprocess.run(["mount", "-o", "remount,size=20m", disk], check=True)
         wait_until(lambda: any(isinstance(event, e.FilesMoved) for event in west.events), 40)

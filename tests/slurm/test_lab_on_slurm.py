@@ -1,4 +1,5 @@
-"""`windrow lab --on slurm` on a real Slurm: one array job, the table of a run here, and only what is left again."""
+"""`windrow lab --on slurm` on a real Slurm: one array job, the table of a run here, and only what
+is left again."""
 
 from __future__ import annotations
 
@@ -12,9 +13,9 @@ from pyarrow import parquet
 from tests.slurm.cluster import SlurmCluster
 
 from windrow.cli.main import main
-from windrow.lab.campaign.file import read_campaign
-from windrow.lab.campaign.shards import deal, run_sweep
-from windrow.lab.campaign.store import ChunkStore
+from windrow_lab.campaign.file import read_campaign
+from windrow_lab.campaign.shards import deal, run_sweep
+from windrow_lab.campaign.store import ChunkStore
 
 CAMPAIGN = """\
 submit = ["1d", "30h"]
@@ -44,7 +45,10 @@ def answers(table: pa.Table) -> pa.Table:
 
 
 def test_one_array_job_gives_the_table_of_a_run_here(
-    slurm: SlurmCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    slurm: SlurmCluster,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     folder = tmp_path / "it's 100%a $HOME"
     folder.mkdir()

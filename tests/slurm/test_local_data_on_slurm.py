@@ -49,7 +49,13 @@ def windrow(slurm: SlurmCluster, folder: Path, *words: str) -> str:
     command = [str(Path(sys.executable).parent / "windrow"), *words]
     env = {**slurm.env, **private(folder), "DISK": str(folder / "disk")}
     done = subprocess.run(
-        command, cwd=folder / "work", env=env, capture_output=True, text=True, timeout=120, check=False
+        command,
+        cwd=folder / "work",
+        env=env,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
@@ -63,7 +69,10 @@ def test_jobs_of_one_node_share_what_all_read(slurm: SlurmCluster, tmp_path: Pat
     (tmp_path / "work" / "windrow.toml").write_text('[data]\nscratch = "$DISK"\nshare = "peer"\n')
     windrow(slurm, tmp_path, "run", "w.yaml", "--on", "slurm", "--strategy", "individual")
     said = [path.read_text() for path in tmp_path.glob("work/.windrow/runs/w-1/jobs/*/output")]
-    came = [re.findall(r"in total (\d+) bytes from home, (\d+) from other nodes", text)[-1] for text in said]
+    came = [
+        re.findall(r"in total (\d+) bytes from home, (\d+) from other nodes", text)[-1]
+        for text in said
+    ]
     assert sorted(came) == [("0", "5000000"), ("0", "5000000"), ("5000000", "0")]
     assert len({(tmp_path / "work" / f"out-{n}").read_text() for n in (1, 2, 3)}) == 1
     assert not list(tmp_path.glob("work/.windrow/runs/w-1/caches/*"))
@@ -74,10 +83,23 @@ def test_files_stay_on_the_nodes_of_a_job(slurm: SlurmCluster, tmp_path: Path) -
     work, disk = tmp_path / "work", tmp_path / "disk"
     work.mkdir()
     (work / "w.yaml").write_text(WORKFLOW)
-    windrow(slurm, tmp_path, "run", "w.yaml", "--on", "slurm", "--strategy", "one-job", "--scratch", "$DISK/x")
+    windrow(
+        slurm,
+        tmp_path,
+        "run",
+        "w.yaml",
+        "--on",
+        "slurm",
+        "--strategy",
+        "one-job",
+        "--scratch",
+        "$DISK/x",
+    )
     shared = {path.name for path in work.iterdir()} - {".windrow", "w.yaml"}
     assert (work / "all").read_text().split() == ["1000"] * 6
-    assert not [name for name in shared if name.startswith("node-")]  # what is not declared stays where it was made
+    assert not [
+        name for name in shared if name.startswith("node-")
+    ]  # what is not declared stays where it was made
     (events,) = (work / ".windrow" / "runs" / "w-1" / "jobs").glob("*/events")
     assert len(json.loads(events.read_text().splitlines()[0])["hosts"]) > 1
     assert "raw" in shared  # which was made on one node, and read on another

@@ -1,4 +1,5 @@
-"""Jobs lost on a real Slurm through nobody's fault: a node that is cut off, preemption, jobs started out of order."""
+"""Jobs lost on a real Slurm through nobody's fault: a node that is cut off, preemption, jobs
+started out of order."""
 
 from __future__ import annotations
 
@@ -29,24 +30,30 @@ from windrow.forecast.base import AtOnce
 from windrow.formats import read_runnable
 from windrow.manager.core import Core
 from windrow.manager.dispatch import Dispatch
-from windrow.manager.journal import RunJournal
 from windrow.manager.losses import PATIENCE
 from windrow.manager.manager import Manager
 from windrow.manager.outpost import Outpost
-from windrow.manager.story import RunStory
 from windrow.manager.terms import Terms
 from windrow.model.site import Site
 from windrow.queues.slurm.queue import SlurmQueue
+from windrow.story.journal import RunJournal
+from windrow.story.story import RunStory
 from windrow.strategies import Work, whole_seconds
 
 TASKS = 8
-full = pytest.mark.skipif(not os.environ.get("WINDROW_FULL"), reason="make prove runs it: WINDROW_FULL=1")
+full = pytest.mark.skipif(
+    not os.environ.get("WINDROW_FULL"), reason="make prove runs it: WINDROW_FULL=1"
+)
 
 
 def logging_fan() -> str:
-    """A workflow file: tasks side by side, each of which writes when it starts, and when it ends, once it may."""
+    """A workflow file: tasks side by side, each of which writes when it starts, and when it ends,
+    once it may."""
     command = "echo S t{i} >> log; until [ -e go ]; do sleep 0.1; done; echo E t{i} >> log"
-    return f'name: fan\ntasks:\n  - {{id: "t{{i}}", matrix: {{i: 1..{TASKS}}}, command: "{command}", runtime: 30s}}\n'
+    return (
+        f'name: fan\ntasks:\n  - {{id: "t{{i}}", matrix: {{i: 1..{TASKS}}}, command: '
+        f'"{command}", runtime: 30s}}\n'
+    )
 
 
 @pytest.fixture
@@ -60,7 +67,14 @@ def ordinary(slurm: SlurmCluster, tmp_path: Path) -> Iterator[World]:
     with tempfile.TemporaryDirectory(prefix="windrow-nobody-", dir="/tmp") as name:
         home = Path(name)
         env = {**slurm.env, "HOME": name, "USER": NOBODY, **python_path()}
-        world = World(home / "here", home / "elsewhere", on="slurm", env=env, python=python, prefix=tuple(as_nobody()))
+        world = World(
+            home / "here",
+            home / "elsewhere",
+            on="slurm",
+            env=env,
+            python=python,
+            prefix=tuple(as_nobody()),
+        )
         copy_compiled(home / "cache")
         world.env["WINDROW_CACHE"] = f"{name}/cache"
         world.left = lambda: slurm.run("squeue", "--noheader", "--format=%i").split()
@@ -71,11 +85,18 @@ def ordinary(slurm: SlurmCluster, tmp_path: Path) -> Iterator[World]:
 
 
 def starts_of(world: World, job: int) -> list[AttemptStarted]:
-    return [word for word in Tail(world.latest.folder.events(job)).read() if isinstance(word, AttemptStarted)]
+    return [
+        word
+        for word in Tail(world.latest.folder.events(job)).read()
+        if isinstance(word, AttemptStarted)
+    ]
 
 
-def test_a_job_whose_node_is_cut_off_begins_nothing_more(ordinary: World, slurm: SlurmCluster) -> None:
-    """The daemon of its node dies alone: to Slurm the job failed, but its agent lives. Run by an ordinary user."""
+def test_a_job_whose_node_is_cut_off_begins_nothing_more(
+    ordinary: World, slurm: SlurmCluster
+) -> None:
+    """The daemon of its node dies alone: to Slurm the job failed, but its agent lives. Run by an
+    ordinary user."""
     world = ordinary
     (world.folder / "workflow.yaml").write_text(logging_fan())
     words = ("run", "workflow.yaml", "--on", "slurm", "--strategy", "one-job", "--max-nodes", "1")
@@ -98,17 +119,25 @@ def test_a_job_whose_node_is_cut_off_begins_nothing_more(ordinary: World, slurm:
     assert len(twice) <= 2, f"only what ran when the job was given up may run twice: {log}"
     assert max(log.values()) <= 2
     first = min(start.at for start in starts_of(world, 1))
-    assert max(start.at for start in starts_of(world, 0)) <= first, "it began tasks after its replacement had"
+    assert max(start.at for start in starts_of(world, 0)) <= first, (
+        "it began tasks after its replacement had"
+    )
     status = world.status()
     assert [job["cause"] for job in status["jobs"]] == ["node failed", None]
-    print(f"{sum(log[f'S {n}'] for n in ids)} starts, {sum(log[f'E {n}'] for n in ids)} ends of {TASKS} tasks")
+    print(
+        f"{sum(log[f'S {n}'] for n in ids)} starts, {sum(log[f'E {n}'] for n in ids)} ends of "
+        f"{TASKS} tasks"
+    )
 
 
 def test_the_job_that_has_nodes_takes_the_work(slurm: SlurmCluster, tmp_path: Path) -> None:
     """Two jobs are submitted together, the first is held: the second does the work of both."""
     worlds = restored(slurm, tmp_path)
     world = next(worlds)
-    rows = ["  - {id: a, command: echo a >> ran, runtime: 2s}", "  - {id: b, command: echo b >> ran, runtime: 2s}"]
+    rows = [
+        "  - {id: a, command: echo a >> ran, runtime: 2s}",
+        "  - {id: b, command: echo b >> ran, runtime: 2s}",
+    ]
     rows += ["  - {id: c, command: echo c >> ran, runtime: 2s, after: [a, b]}"]
     world.write("\n".join(["name: in-two", "tasks:", *rows, ""]))
     manager = manager_of(world, slurm)
@@ -122,8 +151,14 @@ def test_the_job_that_has_nodes_takes_the_work(slurm: SlurmCluster, tmp_path: Pa
     drive(manager)
     assert manager.core.is_complete
     assert sorted((world.folder / "ran").read_text().split()) == ["a", "b", "c"]
-    story = RunStory.of(manager.core.work.workflow, [record for _, record in manager.journal.records()])
-    assert (story.jobs[0].taken_by, story.jobs[0].queue_started_s, story.jobs[1].taken_by) == (1, None, None)
+    story = RunStory.of(
+        manager.core.work.workflow, [record for _, record in manager.journal.records()]
+    )
+    assert (story.jobs[0].taken_by, story.jobs[0].queue_started_s, story.jobs[1].taken_by) == (
+        1,
+        None,
+        None,
+    )
     assert slurm.run("squeue", "-h", "-t", "all", "-j", first, "-o", "%T").strip() == "CANCELLED"
     manager.journal.close()
     next(worlds, None)
@@ -139,8 +174,12 @@ def manager_of(world: World, slurm: SlurmCluster) -> Manager:
     terms = Terms(overhead_s=15, patience=PATIENCE)
     return Manager(
         folder=folder,
-        journal=RunJournal.create(folder.path / "journal.sqlite", {"uid": f"two{time.time_ns() % 10**9}"}),
-        core=Core(Work(workflow, whole_seconds(workflow), Site.of(limits.nodes, limits.shape)), terms),
+        journal=RunJournal.create(
+            folder.path / "journal.sqlite", {"uid": f"two{time.time_ns() % 10**9}"}
+        ),
+        core=Core(
+            Work(workflow, whole_seconds(workflow), Site.of(limits.nodes, limits.shape)), terms
+        ),
         outposts=[Outpost(queue, forecasters=[AtOnce()])],
         strategy=InTwo(),
         dispatch=Dispatch(folder, runnable, f"two{time.time_ns() % 10**9}", "two-1"),
@@ -157,14 +196,26 @@ def preempting() -> Iterator[SlurmCluster]:
 
 def preempt(cluster: SlurmCluster) -> None:
     """A job that needs all nodes takes them, and is gone."""
-    options = ("--partition=high", "--nodes=3", "--exclusive", "--time=1", "--output=/dev/null", "--chdir=/")
+    options = (
+        "--partition=high",
+        "--nodes=3",
+        "--exclusive",
+        "--time=1",
+        "--output=/dev/null",
+        "--chdir=/",
+    )
     cluster.run("sbatch", "--wait", *options, "--wrap=true", timeout_s=120)
 
 
-def preempted(world: World, slurm: SlurmCluster, process: subprocess.Popen[str], times: int) -> list[str | None]:
-    """Each of the first jobs is preempted as soon as it has started; then the task may end. What ended the jobs."""
+def preempted(
+    world: World, slurm: SlurmCluster, process: subprocess.Popen[str], times: int
+) -> list[str | None]:
+    """Each of the first jobs is preempted as soon as it has started; then the task may end. What
+    ended the jobs."""
     for count in range(1, times + 1):
-        world.wait_for(lambda: len(list(world.folder.glob(".windrow/runs/*/jobs/*/events"))) == count)  # noqa: B023
+        world.wait_for(
+            lambda: len(list(world.folder.glob(".windrow/runs/*/jobs/*/events"))) == count  # noqa: B023
+        )
         preempt(slurm)
     (world.folder / "go").touch()
     ends_well_with(world, process)
@@ -176,7 +227,9 @@ def patient(world: World) -> None:
     world.write(f'name: patient\ntasks:\n  - {{id: t, command: "{command}", runtime: 5s}}\n')
 
 
-def test_five_preemptions_in_a_row_do_not_end_a_run(preempting: SlurmCluster, tmp_path: Path) -> None:
+def test_five_preemptions_in_a_row_do_not_end_a_run(
+    preempting: SlurmCluster, tmp_path: Path
+) -> None:
     worlds = slurm_world(preempting, tmp_path)
     world = next(worlds)
     (world.folder / "windrow.toml").write_text('[queues.slurm]\npartition = "low"\n')
@@ -201,7 +254,9 @@ speed = 0.1
 """
 
 
-def test_a_task_that_was_preempted_twice_leaves_the_spot_partition(preempting: SlurmCluster, tmp_path: Path) -> None:
+def test_a_task_that_was_preempted_twice_leaves_the_spot_partition(
+    preempting: SlurmCluster, tmp_path: Path
+) -> None:
     worlds = slurm_world(preempting, tmp_path)
     world = next(worlds)
     (world.folder / "windrow.toml").write_text(SPOT)
@@ -245,7 +300,8 @@ pathlib.Path("done").write_text(str(at))
 
 
 def counter(world: World, count: int, how: str, more: str = "") -> None:
-    """A task that counts, in a partition whose jobs have a minute, and a notice of eight seconds."""
+    """A task that counts, in a partition whose jobs have a minute, and a notice of eight
+    seconds."""
     (world.folder / "windrow.toml").write_text('[queues.slurm]\npartition = "spot"\n')
     (world.folder / "counter.py").write_text(COUNTER)
     world.write(
@@ -266,7 +322,9 @@ def told_by(cluster: SlurmCluster, who: str) -> Iterator[None]:
     conf = cluster.place.path("slurm.conf")
     before = conf.read_text()
     if who == "signal":
-        conf.write_text(before.replace("SchedulerParameters=", "SchedulerParameters=preempt_send_user_signal,"))
+        conf.write_text(
+            before.replace("SchedulerParameters=", "SchedulerParameters=preempt_send_user_signal,")
+        )
         cluster.run("scontrol", "reconfigure")
     yield
     if who == "signal":
@@ -286,7 +344,8 @@ NOTICES = [
 def test_a_notice_of_preemption_reaches_the_task(
     preempting: SlurmCluster, tmp_path: Path, how: str, nodes: int, who: str
 ) -> None:
-    """GraceTime tells steps only, or with preempt_send_user_signal the agent alone, on one node and on three.
+    """GraceTime tells steps only, or with preempt_send_user_signal the agent alone, on one node and
+    on three.
 
     Either way it hears of it, and the task keeps what it did.
     """
@@ -313,11 +372,15 @@ def test_a_notice_of_preemption_reaches_the_task(
 
 
 @full
-def test_a_task_crosses_five_jobs_by_its_checkpoints(preempting: SlurmCluster, tmp_path: Path) -> None:
+def test_a_task_crosses_five_jobs_by_its_checkpoints(
+    preempting: SlurmCluster, tmp_path: Path
+) -> None:
     worlds = slurm_world(preempting, tmp_path)
     world = next(worlds)
     counter(world, 2000, "stays")
-    code, said = world.windrow("run", "workflow.yaml", "--on", "slurm", "--strategy", "one-job", timeout_s=600)
+    code, said = world.windrow(
+        "run", "workflow.yaml", "--on", "slurm", "--strategy", "one-job", timeout_s=600
+    )
     assert code == 0, said
     assert (world.folder / "done").read_text() == "2000"
     starts = [int(line.split()[1]) for line in (world.folder / "log").read_text().splitlines()]
@@ -325,13 +388,17 @@ def test_a_task_crosses_five_jobs_by_its_checkpoints(preempting: SlurmCluster, t
     assert starts == sorted(set(starts)), "each continues where the one before had come"
 
 
-def test_the_node_of_a_task_dies_and_its_replica_ends_the_run(slurm: SlurmCluster, tmp_path: Path) -> None:
+def test_the_node_of_a_task_dies_and_its_replica_ends_the_run(
+    slurm: SlurmCluster, tmp_path: Path
+) -> None:
     """A sample of `bench/copies.py`."""
     worlds = slurm_world(slurm, tmp_path)
     world = next(worlds)
     *rows, last = chokes(1, 2, 0.2, 4.0).splitlines()
     world.write("\n".join([*rows, f"{last.removesuffix('}')}, replicas: 2}}", ""]))
-    with world.start("run", "workflow.yaml", "--on", "slurm", "--strategy", "individual") as process:
+    with world.start(
+        "run", "workflow.yaml", "--on", "slurm", "--strategy", "individual"
+    ) as process:
         world.wait_for(lambda: list(world.folder.glob(".windrow/runs/*/jobs/3/events")))
         words = Tail(world.latest.folder.events(2)).read()
         node = next(word.hosts[0] for word in words if isinstance(word, AgentStarted))

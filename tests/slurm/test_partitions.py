@@ -1,4 +1,5 @@
-"""Partitions of one real Slurm as the sites of a run: the free one is chosen, and a job that waits moves to it."""
+"""Partitions of one real Slurm as the sites of a run: the free one is chosen, and a job that waits
+moves to it."""
 
 from __future__ import annotations
 
@@ -13,7 +14,8 @@ from tests.other_user import python_path
 from tests.real.works import IS_FULL
 from tests.slurm.cluster import SlurmCluster
 
-from windrow.app.execute import RunRequest, drive, managed, prepare, start_run
+from windrow.app.execute import drive, managed, prepare, start_run
+from windrow.app.facts import RunRequest
 from windrow.app.runs import RunView
 from windrow.manager import moving
 from windrow.manager.manager import Manager
@@ -23,16 +25,24 @@ PARTITIONS = {"east": "n[1-2]", "mid": "n[3-4]", "west": "n[5-6]"}
 
 
 @pytest.fixture
-def partitions(slurm: SlurmCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[SlurmCluster]:
+def partitions(
+    slurm: SlurmCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[SlurmCluster]:
     """Three of two nodes each, beside those that the cluster has."""
     slurm.clear()
     monkeypatch.chdir(tmp_path)
-    for name, place in (("XDG_STATE_HOME", "state"), ("WINDROW_HISTORY", "h.sqlite"), ("WINDROW_WAITS", "w.sqlite")):
+    for name, place in (
+        ("XDG_STATE_HOME", "state"),
+        ("WINDROW_HISTORY", "h.sqlite"),
+        ("WINDROW_WAITS", "w.sqlite"),
+    ):
         monkeypatch.setenv(name, str(tmp_path / place))
     for name, value in {**slurm.env, **python_path()}.items():
         monkeypatch.setenv(name, value)
     for name, nodes in PARTITIONS.items():
-        slurm.run("scontrol", "create", f"partition={name}", f"nodes={nodes}", "maxtime=60", "state=up")
+        slurm.run(
+            "scontrol", "create", f"partition={name}", f"nodes={nodes}", "maxtime=60", "state=up"
+        )
     yield slurm
     slurm.clear()
     for name in PARTITIONS:
@@ -41,16 +51,26 @@ def partitions(slurm: SlurmCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 def load(slurm: SlurmCluster, partition: str, minutes: int) -> str:
     """Somebody takes all its nodes for so long."""
-    shape = ["--nodes=2", "--exclusive", f"--time={minutes}", "--output=/dev/null", "--wrap=sleep 3000"]
+    shape = [
+        "--nodes=2",
+        "--exclusive",
+        f"--time={minutes}",
+        "--output=/dev/null",
+        "--wrap=sleep 3000",
+    ]
     job = slurm.run("sbatch", "--parsable", f"--partition={partition}", *shape).strip()
     slurm.wait(
-        lambda: slurm.run("squeue", "-h", "-j", job, "-o", "%T").strip() == "RUNNING", f"job {job} to run", "slurmctld"
+        lambda: slurm.run("squeue", "-h", "-j", job, "-o", "%T").strip() == "RUNNING",
+        f"job {job} to run",
+        "slurmctld",
     )
     return job
 
 
 def workflow(folder: Path) -> Path:
-    rows = [f"  - {{id: t{n}, command: echo t{n} >> ran, runtime: 20s, nodes: 1}}" for n in range(2)]
+    rows = [
+        f"  - {{id: t{n}, command: echo t{n} >> ran, runtime: 20s, nodes: 1}}" for n in range(2)
+    ]
     (folder / "w.yaml").write_text("\n".join(["name: w", "tasks:", *rows, ""]))
     return folder / "w.yaml"
 
@@ -64,10 +84,16 @@ def test_the_free_partition_is_chosen(partitions: SlurmCluster, tmp_path: Path) 
     told = json.loads(done.stdout)
     assert told["queue"] == "east,mid,west"
     assert {job["site"] for job in told["jobs"]} == {"west"}
-    lines = subprocess.run([WINDROW, "explain", "0", "--all"], check=True, capture_output=True, text=True).stdout
+    lines = subprocess.run(
+        [WINDROW, "explain", "0", "--all"], check=True, capture_output=True, text=True
+    ).stdout
     assert "at west" in lines
-    assert "at mid: 2 nodes, wait 2." in lines, "half of the five minutes, of which few jobs need all"
-    offers = subprocess.run([WINDROW, "sites", "--on", "east,mid,west", "--json"], check=True, capture_output=True)
+    assert "at mid: 2 nodes, wait 2." in lines, (
+        "half of the five minutes, of which few jobs need all"
+    )
+    offers = subprocess.run(
+        [WINDROW, "sites", "--on", "east,mid,west", "--json"], check=True, capture_output=True
+    )
     assert [one["free_nodes"] for one in json.loads(offers.stdout)["sites"]] == [0, 0, 2]
 
 
@@ -83,7 +109,10 @@ def a_waiting_job_moves_to_a_partition_that_becomes_free(
         manager.begin()
 
         def free(now: Manager) -> None:
-            if any(job.id for job in now.placed.values()) and partitions.run("squeue", "-h", "-j", late).strip():
+            if (
+                any(job.id for job in now.placed.values())
+                and partitions.run("squeue", "-h", "-j", late).strip()
+            ):
                 partitions.run("scancel", late)
 
         drive(manager, free)
@@ -108,11 +137,17 @@ def test_a_run_goes_to_the_cluster_that_is_named(
     slurm = slurm_with_accounting
     slurm.clear()
     monkeypatch.chdir(tmp_path)
-    for name, value in {**slurm.env, **python_path(), "XDG_STATE_HOME": str(tmp_path / "state")}.items():
+    for name, value in {
+        **slurm.env,
+        **python_path(),
+        "XDG_STATE_HOME": str(tmp_path / "state"),
+    }.items():
         monkeypatch.setenv(name, value)
     (tmp_path / "windrow.toml").write_text('[sites.dusk]\nqueue = "slurm"\ncluster = "windrow"\n')
     file = workflow(tmp_path)
     argv = [WINDROW, "run", str(file), "--on", "dusk", "--strategy", "giant", "--json"]
-    told = json.loads(subprocess.run(argv, check=True, capture_output=True, text=True, timeout=120).stdout)
+    told = json.loads(
+        subprocess.run(argv, check=True, capture_output=True, text=True, timeout=120).stdout
+    )
     assert told["state"] == "complete"
     assert sorted((tmp_path / "ran").read_text().split()) == ["t0", "t1"]

@@ -11,7 +11,8 @@ HOW_TO = ROOT / "docs" / "how-to" / "run-a-workflow.md"
 
 
 def _followed(page: Path, slurm: SlurmCluster, folder: Path) -> str:
-    """Write the workflow that the page shows, and type what it says to a shell; what was printed."""
+    """Write the workflow that the page shows, and type what it says to a shell; what was
+    printed."""
     shown = list(blocks(page))
     workflow = next(block for block in shown if block.file)
     (folder / str(workflow.file)).write_text(workflow.text)

@@ -1,4 +1,5 @@
-"""What only Slurm does, on a real one: hands that cancel, nodes that die, controllers that are down, site limits."""
+"""What only Slurm does, on a real one: hands that cancel, nodes that die, controllers that are
+down, site limits."""
 
 from __future__ import annotations
 
@@ -51,12 +52,16 @@ def test_a_job_cancelled_by_hand_is_cancelled(harness: SlurmHarness) -> None:
     assert wait_state(harness, job, JobState.CANCELLED).reason.startswith("CANCELLED")
 
 
-def test_a_member_of_a_waiting_array_is_cancelled_with_a_record(with_accounting: SlurmHarness) -> None:
+def test_a_member_of_a_waiting_array_is_cancelled_with_a_record(
+    with_accounting: SlurmHarness,
+) -> None:
     queue = with_accounting.queue
     blocker = queue.submit(spec(with_accounting, with_accounting.sleeping(500), nodes=8))
     wait_state(with_accounting, blocker, JobState.RUNNING)
     prefix = fresh_tag()
-    jobs = queue.submit_array([spec(with_accounting, ("true",), tag=f"{prefix}-{n}") for n in (9, 10, 11)])
+    jobs = queue.submit_array(
+        [spec(with_accounting, ("true",), tag=f"{prefix}-{n}") for n in (9, 10, 11)]
+    )
     queue.cancel([jobs[1]])
     gone = wait_state(with_accounting, jobs[1], JobState.CANCELLED)
     assert gone.started_s is None
@@ -67,13 +72,14 @@ def test_a_member_of_a_waiting_array_is_cancelled_with_a_record(with_accounting:
 
 def test_a_job_whose_node_dies_is_told_apart(breakable: SlurmHarness) -> None:
     queue, cluster = breakable.queue, breakable.cluster
-    job = queue.submit(spec(breakable, breakable.sleeping(500), nodes=2))
+    job = queue.submit(spec(breakable, breakable.sleeping(500)))
     wait_state(breakable, job, JobState.RUNNING)
-    cluster.kill_node("n2")
+    node = cluster.run("squeue", "-h", "-j", job, "-o", "%N").strip()
+    cluster.kill_node(node)
     assert wait_state(breakable, job, JobState.NODE_FAILED).reason.startswith("NODE_FAIL")
     assert queue.snapshot().nodes == 1
     assert queue.limits().nodes == 2
-    cluster.start_node("n2")
+    cluster.start_node(node)
     assert queue.snapshot().nodes == 2
 
 
@@ -84,7 +90,11 @@ def test_a_controller_that_is_down_may_be_asked_again(breakable: SlurmHarness) -
     again = spec(breakable, ("true",))
     queue.limits()
     cluster.stop_controller()
-    for attempt in (lambda: queue.status([job]), lambda: queue.submit(again), lambda: queue.cancel([job])):
+    for attempt in (
+        lambda: queue.status([job]),
+        lambda: queue.submit(again),
+        lambda: queue.cancel([job]),
+    ):
         with pytest.raises(QueueError, match="Unable to contact slurm controller"):
             attempt()
     cluster.start_controller()
@@ -94,7 +104,9 @@ def test_a_controller_that_is_down_may_be_asked_again(breakable: SlurmHarness) -
 
 
 @pytest.mark.parametrize("patience_s", [1.0, 60.0], ids=["we gave up", "sbatch gave up"])
-def test_a_submission_without_an_answer_is_unknown(breakable: SlurmHarness, patience_s: float) -> None:
+def test_a_submission_without_an_answer_is_unknown(
+    breakable: SlurmHarness, patience_s: float
+) -> None:
     queue = SlurmQueue(env=breakable.cluster.env, timeout_s=patience_s)
     queue.limits()
     one = spec(breakable, ("true",))
@@ -121,9 +133,23 @@ def test_what_slurm_refuses_is_told_in_its_own_words(with_accounting: SlurmHarne
 def test_limits_of_partitions_and_accounts(with_accounting: SlurmHarness) -> None:
     cluster = with_accounting.cluster
     small = SlurmQueue(SlurmProfile(partition="small"), env=cluster.env).limits()
-    assert (small.nodes, small.max_nodes, small.max_walltime_s, small.max_array) == (2, 1, 600, 1001)
+    assert (small.nodes, small.max_nodes, small.max_walltime_s, small.max_array) == (
+        2,
+        1,
+        600,
+        1001,
+    )
     assert (small.shape.cores, small.shape.memory_bytes) == (2, 1000 * 1024**2)
-    cluster.run("sacctmgr", "-i", "modify", "user", cluster.place.user, "set", "MaxSubmitJobs=3", "MaxWall=00:30:00")
+    cluster.run(
+        "sacctmgr",
+        "-i",
+        "modify",
+        "user",
+        cluster.place.user,
+        "set",
+        "MaxSubmitJobs=3",
+        "MaxWall=00:30:00",
+    )
     try:
         limited = SlurmQueue(env=cluster.env)
         assert (limited.limits().max_jobs, limited.limits().max_walltime_s) == (3, 1800)
@@ -133,11 +159,22 @@ def test_limits_of_partitions_and_accounts(with_accounting: SlurmHarness) -> Non
             limited.submit(spec(with_accounting, ("true",)))
         limited.cancel(jobs)
     finally:
-        cluster.run("sacctmgr", "-i", "modify", "user", cluster.place.user, "set", "MaxSubmitJobs=-1", "MaxWall=-1")
+        cluster.run(
+            "sacctmgr",
+            "-i",
+            "modify",
+            "user",
+            cluster.place.user,
+            "set",
+            "MaxSubmitJobs=-1",
+            "MaxWall=-1",
+        )
 
 
 @pytest.mark.parametrize("accounting", [False, True])
-def test_forgotten_jobs_are_absent_or_come_from_the_accounts(accounting: bool, tmp_path: Path) -> None:
+def test_forgotten_jobs_are_absent_or_come_from_the_accounts(
+    accounting: bool, tmp_path: Path
+) -> None:
     if reason := missing(accounting):
         pytest.skip(f"no private Slurm: {reason}")
     with SlurmCluster(Settings(nodes=2, accounting=accounting, min_job_age_s=2)) as cluster:
@@ -146,7 +183,11 @@ def test_forgotten_jobs_are_absent_or_come_from_the_accounts(accounting: bool, t
         job = harness.queue.submit(one)
         before = wait_state(harness, job, JobState.ENDED)
         # The controller looks for old jobs only now and then.
-        wait_for(harness, "the controller to forget", lambda: not cluster.run("squeue", "-h", "-t", "all"))
+        wait_for(
+            harness,
+            "the controller to forget",
+            lambda: not cluster.run("squeue", "-h", "-t", "all"),
+        )
         after = harness.queue.status([job])
         if not accounting:
             assert dict(after) == {}
@@ -162,7 +203,9 @@ def test_snapshot_leaves_out_jobs_that_are_not_in_line(harness: SlurmHarness) ->
     wait_state(harness, first, JobState.RUNNING)
     held = queue.submit(spec(harness, ("true",)))
     run("scontrol", "hold", held)
-    after = run("sbatch", "--parsable", f"--dependency=afterok:{first}", "-o", "/dev/null", "--wrap=true").strip()
+    after = run(
+        "sbatch", "--parsable", f"--dependency=afterok:{first}", "-o", "/dev/null", "--wrap=true"
+    ).strip()
     late = queue.submit(spec(harness, ("true",)))
     urgent = queue.submit(spec(harness, ("true",)))
     run("scontrol", "update", f"JobId={urgent}", "Priority=4000000")
@@ -170,9 +213,16 @@ def test_snapshot_leaves_out_jobs_that_are_not_in_line(harness: SlurmHarness) ->
     assert {held, after} & {job.id for job in queue.snapshot().jobs} == set()
 
 
-def test_announced_maintenance_is_in_the_forecast_as_slurm_itself_has_it(harness: SlurmHarness) -> None:
+def test_announced_maintenance_is_in_the_forecast_as_slurm_itself_has_it(
+    harness: SlurmHarness,
+) -> None:
     slurm, now = harness.cluster, time.time()
-    when = ("starttime=now+30minutes", "duration=60", "flags=maint,ignore_jobs", f"users={getpass.getuser()}")
+    when = (
+        "starttime=now+30minutes",
+        "duration=60",
+        "flags=maint,ignore_jobs",
+        f"users={getpass.getuser()}",
+    )
     slurm.run("scontrol", "create", "reservation", "reservationname=service", *when, "nodes=n[1-6]")
     try:
         ((start_s, end_s, closed),) = harness.queue.snapshot().closures
@@ -184,7 +234,11 @@ def test_announced_maintenance_is_in_the_forecast_as_slurm_itself_has_it(harness
             assert harness.queue.probe(nodes, 60 * minutes) == pytest.approx(time.time(), abs=30)
         ours_s = time.time() + int(twin.waits_s(np.array([3]), np.array([90 * 60]))[0])
         late = harness.queue.submit(spec(harness, ("true",), nodes=3, walltime_s=90 * 60))
-        wait_for(harness, "an estimate", lambda: bool(harness.queue.status([late])[late].expected_start_s))
+        wait_for(
+            harness,
+            "an estimate",
+            lambda: bool(harness.queue.status([late])[late].expected_start_s),
+        )
         assert harness.queue.status([late])[late].expected_start_s == pytest.approx(ours_s, abs=70)
         harness.queue.cancel([late])
     finally:
@@ -193,7 +247,9 @@ def test_announced_maintenance_is_in_the_forecast_as_slurm_itself_has_it(harness
 
 
 def test_the_job_does_not_see_how_windrow_asks(harness: SlurmHarness) -> None:
-    one = spec(harness, ("sh", "-c", 'echo "${SLURM_TIME_FORMAT-unset} $SLURM_JOB_NUM_NODES"'), nodes=2)
+    one = spec(
+        harness, ("sh", "-c", 'echo "${SLURM_TIME_FORMAT-unset} $SLURM_JOB_NUM_NODES"'), nodes=2
+    )
     wait_state(harness, harness.queue.submit(one), JobState.ENDED)
     assert Path(one.output).read_text() == "unset 2\n"
 
@@ -201,7 +257,9 @@ def test_the_job_does_not_see_how_windrow_asks(harness: SlurmHarness) -> None:
 def test_the_shown_command_submits_the_job(harness: SlurmHarness) -> None:
     one = spec(harness, ("printf", "%s", "it's $HOME\n#SBATCH --nodes=7\nEOF\n"))
     (shown,) = harness.queue.commands([one])
-    subprocess.run(["sh", "-c", shown], env=harness.cluster.env, check=True, capture_output=True, timeout=30)
+    subprocess.run(
+        ["sh", "-c", shown], env=harness.cluster.env, check=True, capture_output=True, timeout=30
+    )
     wait_state(harness, harness.queue.find([one.tag])[one.tag], JobState.ENDED)
     assert Path(one.output).read_text() == "it's $HOME\n#SBATCH --nodes=7\nEOF\n"
 
@@ -232,7 +290,12 @@ def test_a_cluster_stops_at_ctrl_c() -> None:
     program = subprocess.Popen(argv, stdout=subprocess.PIPE, text=True, cwd=root)
     assert program.stdout is not None
     program.stdout.readline()
-    directory = program.stdout.readline().strip().removeprefix("export SLURM_CONF=").removesuffix("/slurm.conf")
+    directory = (
+        program.stdout.readline()
+        .strip()
+        .removeprefix("export SLURM_CONF=")
+        .removesuffix("/slurm.conf")
+    )
     assert Path(directory).is_dir()
     program.send_signal(signal.SIGINT)
     program.communicate(timeout=30)
@@ -255,7 +318,9 @@ def _sleepers() -> list[int]:
 
 
 def _mentioning(directory: str) -> list[int]:
-    return [pid for pid in _pids() if pid != os.getpid() and directory.encode() in _read(pid, "environ")]
+    return [
+        pid for pid in _pids() if pid != os.getpid() and directory.encode() in _read(pid, "environ")
+    ]
 
 
 def _pids() -> list[int]:

@@ -1,6 +1,8 @@
-"""What sites do to their users: nodes drained, partitions down, limits of a QOS, settings in the shell.
+"""What sites do to their users: nodes drained, partitions down, limits of a QOS, settings in the
+shell.
 
-Nothing waits in silence: what cannot start is refused before anything was begun, or told as long as it lasts.
+Nothing waits in silence: what cannot start is refused before anything was begun, or told as long as
+it lasts.
 """
 
 from __future__ import annotations
@@ -27,7 +29,10 @@ from windrow.kernels.jit import cache_folder
 def fan(width: int = 16, nodes: int = 0, runtime: str = "1s") -> str:
     """A workflow file: `width` tasks side by side, each of which says that it was here."""
     whole = f", nodes: {nodes}" if nodes else ""
-    rows = [f"  - {{id: t{i}, command: echo t{i} >> ran, runtime: {runtime}{whole}}}" for i in range(width)]
+    rows = [
+        f"  - {{id: t{i}, command: echo t{i} >> ran, runtime: {runtime}{whole}}}"
+        for i in range(width)
+    ]
     return "\n".join(["name: fan", "tasks:", *rows, ""])
 
 
@@ -57,9 +62,15 @@ def drain(slurm: SlurmCluster, nodes: Sequence[str]) -> None:
 
 def up(slurm: SlurmCluster) -> None:
     """Bring all drained nodes back, and wait until Slurm has heard of them."""
-    if drained := [node for node, state in slurm.node_states().items() if state.startswith(("drain", "down"))]:
+    if drained := [
+        node for node, state in slurm.node_states().items() if state.startswith(("drain", "down"))
+    ]:
         slurm.run("scontrol", "update", f"nodename={','.join(drained)}", "state=resume")
-    slurm.wait(lambda: not any("*" in state for state in slurm.node_states().values()), "word from nodes", "slurmctld")
+    slurm.wait(
+        lambda: not any("*" in state for state in slurm.node_states().values()),
+        "word from nodes",
+        "slurmctld",
+    )
 
 
 def check_refused(world: World, words: str, *more: str) -> str:
@@ -83,7 +94,10 @@ def test_the_default_strategy_finishes_on_the_nodes_that_are_up(
     code, said = world.windrow("plan", "workflow.yaml", "--on", "slurm", "--json")
     assert code == 0, said
     plan = json.loads(said[said.index("{") :])
-    assert all(job["nodes"] <= 8 - drained and job["expected_wait_s"] is not None for job in plan["jobs_now"])
+    assert all(
+        job["nodes"] <= 8 - drained and job["expected_wait_s"] is not None
+        for job in plan["jobs_now"]
+    )
     code, said = world.run()
     assert code == 0, said
     world.check_complete(tasks=16)
@@ -92,7 +106,9 @@ def test_the_default_strategy_finishes_on_the_nodes_that_are_up(
 def test_where_all_is_drained_nothing_is_begun(world: World, slurm: SlurmCluster) -> None:
     drain(slurm, slurm.nodes)
     world.write(fan())
-    check_refused(world, r"all 8 nodes of partition main are down, drained or reserved.*; use another queue")
+    check_refused(
+        world, r"all 8 nodes of partition main are down, drained or reserved.*; use another queue"
+    )
     code, said = world.windrow("forecast", "--on", "slurm")
     assert code == 0, said
     assert "0 usable nodes" in said
@@ -101,7 +117,9 @@ def test_where_all_is_drained_nothing_is_begun(world: World, slurm: SlurmCluster
 def test_tasks_wider_than_what_is_up_are_refused(world: World, slurm: SlurmCluster) -> None:
     drain(slurm, slurm.nodes[:4])
     world.write(fan(width=1, nodes=6))
-    check_refused(world, "task t0 needs 6 nodes, but only 4 of the 8 nodes of slurm can be used now")
+    check_refused(
+        world, "task t0 needs 6 nodes, but only 4 of the 8 nodes of slurm can be used now"
+    )
 
 
 def test_a_partition_that_is_down_is_refused_and_another_of_the_shell_is_used(
@@ -119,7 +137,9 @@ def test_a_partition_that_is_down_is_refused_and_another_of_the_shell_is_used(
     assert "Partition=small" in slurm.run("scontrol", "show", "job", ids[0])
 
 
-def test_a_controller_that_is_down_before_anything_was_begun(world: World, slurm: SlurmCluster) -> None:
+def test_a_controller_that_is_down_before_anything_was_begun(
+    world: World, slurm: SlurmCluster
+) -> None:
     world.write(fan())
     slurm.stop_controller()
     try:
@@ -129,7 +149,10 @@ def test_a_controller_that_is_down_before_anything_was_begun(world: World, slurm
 
 
 def check_refused_without_queue(world: World) -> None:
-    for words in (("plan", "workflow.yaml", "--on", "slurm"), ("run", "workflow.yaml", "--on", "slurm")):
+    for words in (
+        ("plan", "workflow.yaml", "--on", "slurm"),
+        ("run", "workflow.yaml", "--on", "slurm"),
+    ):
         code, said = world.windrow(*words)
         assert (code, "the queue slurm does not answer" in said) == (2, True), said
     code, said = world.windrow("forecast", "--on", "slurm")
@@ -141,7 +164,11 @@ def busy(slurm: SlurmCluster) -> str:
     """A job of others that holds all nodes."""
     options = ("--nodes=8", "--exclusive", "--time=10", "--output=/dev/null", "--chdir=/")
     other = slurm.run("sbatch", "--parsable", *options, "--wrap=exec sleep 600").strip()
-    slurm.wait(lambda: slurm.run("squeue", "-h", "-j", other, "-o", "%T").strip() == "RUNNING", "it", "slurmctld")
+    slurm.wait(
+        lambda: slurm.run("squeue", "-h", "-j", other, "-o", "%T").strip() == "RUNNING",
+        "it",
+        "slurmctld",
+    )
     return other
 
 
@@ -149,7 +176,9 @@ def reasons(world: World) -> list[str]:
     return [job["reason"] for job in world.status()["jobs"]]
 
 
-def test_why_a_job_waits_is_told_and_that_a_held_one_never_starts(world: World, slurm: SlurmCluster) -> None:
+def test_why_a_job_waits_is_told_and_that_a_held_one_never_starts(
+    world: World, slurm: SlurmCluster
+) -> None:
     world.write(fan())
     other = busy(slurm)
     code, said = world.run("--detach", "--strategy", "one-job")
@@ -158,7 +187,11 @@ def test_why_a_job_waits_is_told_and_that_a_held_one_never_starts(world: World, 
     assert "the nodes that it needs are busy (Resources)" in world.windrow("status")[1]
     (job,) = (job["id"] for job in world.status()["jobs"])
     slurm.run("scontrol", "hold", job)
-    world.wait_for(lambda: any("nothing of this run can start" in words for words in world.status()["warnings"]))
+    world.wait_for(
+        lambda: any(
+            "nothing of this run can start" in words for words in world.status()["warnings"]
+        )
+    )
     for words in (("status",), ("explain", "0"), ("explain", "t0")):
         assert "(JobHeld" in world.windrow(*words)[1]
     world.wait_for(lambda: "nothing of this run can start" in (world.latest.log).read_text())
@@ -176,7 +209,9 @@ def test_nodes_that_go_while_a_job_waits_for_them(world: World, slurm: SlurmClus
     world.wait_for(lambda: world.events() >= 3 and reasons(world) == ["Resources"])
     drain(slurm, slurm.nodes[:3])
     slurm.run("scancel", other)
-    world.wait_for(lambda: any("down, drained or reserved" in words for words in world.status()["warnings"]))
+    world.wait_for(
+        lambda: any("down, drained or reserved" in words for words in world.status()["warnings"])
+    )
     assert world.windrow("cancel")[0] == 0
     code, said = world.windrow("resume")
     assert code == 0, said
@@ -209,12 +244,16 @@ def test_the_commands_of_a_plan_can_be_pasted(world: World, slurm: SlurmCluster)
     assert code == 0, said
     command = said[said.index("sbatch --parsable") :].replace("--chdir=", "--test-only --chdir=", 1)
     assert len(command.splitlines()[0]) > 200
-    done = subprocess.run(["sh", "-c", command], env=slurm.env, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        ["sh", "-c", command], env=slurm.env, capture_output=True, text=True, check=False
+    )
     assert "unrecognized" not in done.stderr
     assert "to start at" in done.stderr
 
 
-def test_a_qos_of_the_shell_limits_the_time(accounted: World, slurm_with_accounting: SlurmCluster) -> None:
+def test_a_qos_of_the_shell_limits_the_time(
+    accounted: World, slurm_with_accounting: SlurmCluster
+) -> None:
     slurm, user = slurm_with_accounting, slurm_with_accounting.place.user
     if "express" not in slurm.run("sacctmgr", "-n", "-P", "show", "qos", "format=Name").split():
         slurm.run("sacctmgr", "-i", "add", "qos", "express", "MaxWall=00:03:00")
@@ -237,8 +276,11 @@ def test_a_wrong_account_or_qos_is_refused_with_those_that_there_are(accounted: 
         assert re.search(r"you may use the accounts science \(QOS .*normal", said)
 
 
-def test_an_ordinary_user_on_a_cluster_with_drained_nodes(slurm: SlurmCluster, world: World) -> None:
-    """Root may do what others may not, so once it is somebody else: the default strategy, from plan to report."""
+def test_an_ordinary_user_on_a_cluster_with_drained_nodes(
+    slurm: SlurmCluster, world: World
+) -> None:
+    """Root may do what others may not, so once it is somebody else: the default strategy, from plan
+    to report."""
     if os.getuid() != 0:
         pytest.skip("this test runs as an ordinary user as it is, and so do the others")
     python = python_for_all(slurm.env)
@@ -248,7 +290,13 @@ def test_an_ordinary_user_on_a_cluster_with_drained_nodes(slurm: SlurmCluster, w
         copy_compiled(home / "cache")
         (home / "workflow.yaml").write_text(fan())
         subprocess.run(["chown", "-R", NOBODY, name], check=True)
-        env = {**slurm.env, "HOME": name, "USER": NOBODY, "WINDROW_CACHE": f"{name}/cache", **python_path()}
+        env = {
+            **slurm.env,
+            "HOME": name,
+            "USER": NOBODY,
+            "WINDROW_CACHE": f"{name}/cache",
+            **python_path(),
+        }
         for words in (
             ("plan", "workflow.yaml", "--on", "slurm"),
             ("run", "workflow.yaml", "--on", "slurm"),

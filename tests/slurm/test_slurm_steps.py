@@ -1,4 +1,5 @@
-"""Facts about job steps that the agent relies on: long-lived ones on given nodes, fed through pipes, side by side."""
+"""Facts about job steps that the agent relies on: long-lived ones on given nodes, fed through
+pipes, side by side."""
 
 from __future__ import annotations
 
@@ -14,7 +15,8 @@ from tests.unit.queues.contract import spec, wait_for, wait_state
 
 from windrow.queues.port import JobState
 
-# Starts two steps on each node, then talks to each: had one to wait for another, the first line would never come.
+# Starts two steps on each node, then talks to each: had one to wait for another, the first line
+# would never come.
 PROGRAM = """
 import json, os, subprocess, sys
 nodes = subprocess.run(["scontrol", "show", "hostnames"], capture_output=True, text=True, check=True).stdout.split()
@@ -34,7 +36,7 @@ for number, step in enumerate(steps):
 for step in steps:
     step.stdin.close()
 print(json.dumps([nodes, names, answers, [step.wait() for step in steps]]))
-"""
+"""  # noqa: E501
 
 
 @pytest.mark.parametrize("select", ["select/linear", "select/cons_tres"])

@@ -1,4 +1,5 @@
-"""A limit on space on a real Slurm: one job of several nodes keeps to it, and deletes what its tasks have read."""
+"""A limit on space on a real Slurm: one job of several nodes keeps to it, and deletes what its
+tasks have read."""
 
 from __future__ import annotations
 
@@ -29,7 +30,15 @@ def test_files_stay_within_a_limit(slurm: SlurmCluster, tmp_path: Path) -> None:
     work = tmp_path / "work"
     work.mkdir()
     (work / "w.yaml").write_text(WORKFLOW)
-    command = [str(Path(sys.executable).parent / "windrow"), "run", "w.yaml", "--on", "slurm", "--space", "2.1MB"]
+    command = [
+        str(Path(sys.executable).parent / "windrow"),
+        "run",
+        "w.yaml",
+        "--on",
+        "slurm",
+        "--space",
+        "2.1MB",
+    ]
     done = subprocess.run(
         command,
         cwd=work,
@@ -40,7 +49,11 @@ def test_files_stay_within_a_limit(slurm: SlurmCluster, tmp_path: Path) -> None:
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    assert sorted(path.name for path in work.iterdir()) == [".windrow", *(f"seen-{n}" for n in range(1, 7)), "w.yaml"]
+    assert sorted(path.name for path in work.iterdir()) == [
+        ".windrow",
+        *(f"seen-{n}" for n in range(1, 7)),
+        "w.yaml",
+    ]
     assert {int((work / f"seen-{n}").read_text()) for n in range(1, 7)} <= {1, 2}
     assert len(list((work / ".windrow" / "runs" / "w-1" / "jobs").iterdir())) == 1
     slurm.wait(slurm.is_free, "an empty queue after the run", "slurmctld", timeout_s=20.0)

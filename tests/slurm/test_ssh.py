@@ -1,4 +1,5 @@
-"""Commands on another machine through a real sshd: no prompt, no leaks, no noise, and honest words when it is cut."""
+"""Commands on another machine through a real sshd: no prompt, no leaks, no noise, and honest words
+when it is cut."""
 
 from __future__ import annotations
 
@@ -38,7 +39,11 @@ def test_a_command_runs_there_in_a_login_shell_with_nothing_of_ours(
         return far(argv, stdin=stdin, env=env, timeout_s=20)
 
     shown = ask(
-        "sh", "-c", 'echo "$SCRATCH|$TOOL|$LC_SECRET|$GIVEN"; cat; echo bad >&2; exit 255', stdin="in", GIVEN="x y"
+        "sh",
+        "-c",
+        'echo "$SCRATCH|$TOOL|$LC_SECRET|$GIVEN"; cat; echo bad >&2; exit 255',
+        stdin="in",
+        GIVEN="x y",
     )
     assert shown == Answer(255, "/far|a b||x y\nin", "bad\n")
     assert far.user == account.name

@@ -45,7 +45,7 @@ def slurm_world(slurm: SlurmCluster, folder: Path) -> Iterator[World]:
         told = RunView(made.latest)
         told.close()
         every = [tag_of(row.name, array_index(row.status.id)) for row in queue._squeue()]
-        return [tag for tag in every if tag is not None and told.facts["uid"] in tag]
+        return [tag for tag in every if tag is not None and told.facts.uid in tag]
 
     made.tags = tags
     made.left = lambda: slurm.run("squeue", "--noheader", "--format=%i").split()
@@ -64,7 +64,9 @@ def test_the_manager_is_killed_again_and_again(world: World, strategy: str) -> N
     world.write(braid(work_s=0.2))
     words: tuple[str, ...] = ("run", "workflow.yaml", "--on", "slurm", "--strategy", strategy)
     kills = 0
-    while kills < 5 and not world.kill_after(words, chance.randint(1, 3), chance.choice([0.0, 0.02, 0.2])):
+    while kills < 5 and not world.kill_after(
+        words, chance.randint(1, 3), chance.choice([0.0, 0.02, 0.2])
+    ):
         words = ("resume",)
         kills += 1
     assert kills > 1
@@ -74,11 +76,18 @@ def test_the_manager_is_killed_again_and_again(world: World, strategy: str) -> N
 
 
 @pytest.mark.parametrize(
-    "script", [': > {begun}; sleep 2; exec {real} "$@"', '{real} "$@"; code=$?; : > {begun}; sleep 2; exit $code']
+    "script",
+    [
+        ': > {begun}; sleep 2; exec {real} "$@"',
+        '{real} "$@"; code=$?; : > {begun}; sleep 2; exit $code',
+    ],
 )
 def test_killed_while_a_submission_is_under_way(world: World, script: str) -> None:
-    """Slurm has not heard of the job yet, or has taken it. The manager dies before it knows, and is replaced."""
-    real = subprocess.run(["which", "sbatch"], capture_output=True, text=True, check=True).stdout.strip()
+    """Slurm has not heard of the job yet, or has taken it. The manager dies before it knows, and is
+    replaced."""
+    real = subprocess.run(
+        ["which", "sbatch"], capture_output=True, text=True, check=True
+    ).stdout.strip()
     slow = world.state / "bin" / "sbatch"
     slow.parent.mkdir(parents=True)
     begun = world.state / "begun"
@@ -109,7 +118,8 @@ def started(world: World) -> AgentStarted:
 
 
 def begun_run(world: World, *more: str) -> subprocess.Popen[str]:
-    """A run in one job whose first task is done, and in the midst of the next ones; they wait until it `ends_well`."""
+    """A run in one job whose first task is done, and in the midst of the next ones; they wait until
+    it `ends_well`."""
     world.write(braid(gated=True))
     process = world.start("run", "workflow.yaml", "--on", "slurm", "--strategy", "one-job", *more)
     world.wait_for(lambda: len(world.at_gate()) >= 2)
@@ -161,7 +171,9 @@ def test_a_job_is_cancelled_by_hand(world: World, slurm: SlurmCluster) -> None:
 def test_the_controller_is_down_for_a_while(world: World, slurm: SlurmCluster) -> None:
     """Level by level, so that the manager has something to submit in the meantime."""
     world.write(braid(work_s=1.0))
-    with world.start("run", "workflow.yaml", "--on", "slurm", "--strategy", "level-by-level") as process:
+    with world.start(
+        "run", "workflow.yaml", "--on", "slurm", "--strategy", "level-by-level"
+    ) as process:
         world.wait_for(lambda: world.has_run("first"))
         slurm.stop_controller()
         try:
@@ -189,8 +201,13 @@ def test_nobody_is_there_when_the_controller_is_down(world: World, slurm: SlurmC
 
 def test_the_walltime_ends_in_mid_task(world: World) -> None:
     """The first time the task would take far longer than the minute that was asked for."""
-    text = "name: slow\ntasks:\n  - {id: quick, command: echo quick >> ran, runtime: 1s}\n  - id: slow\n"
-    text += "    command: if test -e again; then echo slow >> ran; else touch again; sleep 600; fi\n"
+    text = (
+        "name: slow\ntasks:\n  - {id: quick, command: echo quick >> ran, runtime: 1s}\n  - "
+        "id: slow\n"
+    )
+    text += (
+        "    command: if test -e again; then echo slow >> ran; else touch again; sleep 600; fi\n"
+    )
     world.write(text + "    after: quick\n    runtime: 1s\n")
     code, said = world.run("--strategy", "one-job")
     assert code == 0, said
@@ -200,7 +217,8 @@ def test_the_walltime_ends_in_mid_task(world: World) -> None:
 
 @pytest.mark.parametrize("strategy", some("individual", "one-job"))
 def test_odd_names_arguments_and_folders(odd_world: World, strategy: str) -> None:
-    """Over sbatch, job arrays and steps on other nodes: programs get what the file says, shells get nothing."""
+    """Over sbatch, job arrays and steps on other nodes: programs get what the file says, shells get
+    nothing."""
     tasks = odd.write(odd_world)
     code, said = odd_world.run("--strategy", strategy)
     assert code == 0, said
@@ -210,6 +228,8 @@ def test_odd_names_arguments_and_folders(odd_world: World, strategy: str) -> Non
 
 
 @pytest.mark.parametrize("kill_s", [0.2])
-def test_tasks_join_a_run_while_it_goes_on_and_when_it_is_over(world: World, kill_s: float | None) -> None:
+def test_tasks_join_a_run_while_it_goes_on_and_when_it_is_over(
+    world: World, kill_s: float | None
+) -> None:
     world.write(braid(gated=True))
     grow(world, kill_s=kill_s)

@@ -1,4 +1,5 @@
-"""One run on two real queues at once, the local one and Slurm: each task where it fits, one after the other."""
+"""One run on two real queues at once, the local one and Slurm: each task where it fits, one after
+the other."""
 
 from __future__ import annotations
 
@@ -9,7 +10,8 @@ from tests.other_user import python_path
 from tests.slurm.cluster import SlurmCluster
 
 from windrow.app import execute, sites
-from windrow.app.execute import RunRequest, drive, managed, prepare, start_run
+from windrow.app.execute import drive, managed, prepare, start_run
+from windrow.app.facts import RunRequest
 from windrow.app.runs import RunView
 from windrow.queues.local.queue import LocalQueue
 from windrow.queues.port import Queue
@@ -21,10 +23,17 @@ def test_tasks_of_one_run_go_to_the_local_queue_and_to_slurm(
 ) -> None:
     slurm.clear()
     monkeypatch.chdir(tmp_path)
-    for name, place in (("XDG_STATE_HOME", "state"), ("WINDROW_HISTORY", "h.sqlite"), ("WINDROW_WAITS", "w.sqlite")):
+    for name, place in (
+        ("XDG_STATE_HOME", "state"),
+        ("WINDROW_HISTORY", "h.sqlite"),
+        ("WINDROW_WAITS", "w.sqlite"),
+    ):
         monkeypatch.setenv(name, str(tmp_path / place))
     here = LocalQueue(tmp_path / "state" / "windrow", nodes=2, idle_s=1)
-    queues: dict[str, Queue] = {"here": here, "slurm": SlurmQueue(env={**slurm.env, **python_path()})}
+    queues: dict[str, Queue] = {
+        "here": here,
+        "slurm": SlurmQueue(env={**slurm.env, **python_path()}),
+    }
     for module in (execute, sites):
         monkeypatch.setattr(module, "open_queue", lambda name, _shell=None: queues[name])
     rows = [
@@ -34,7 +43,10 @@ def test_tasks_of_one_run_go_to_the_local_queue_and_to_slurm(
     ]
     file = tmp_path / "w.yaml"
     file.write_text("name: both\ntasks:\n" + "".join(f"  - {row}\n" for row in rows))
-    paths = start_run(prepare(RunRequest(file, on="here", also=("slurm",), strategy="individual")), tmp_path / "runs")
+    paths = start_run(
+        prepare(RunRequest(file, on="here", also=("slurm",), strategy="individual")),
+        tmp_path / "runs",
+    )
     with managed(paths) as manager:
         manager.begin()
         drive(manager)

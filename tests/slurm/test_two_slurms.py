@@ -1,7 +1,8 @@
-"""One run on two Slurms with controllers and files of their own, the second behind a real sshd as another user.
+"""One run on two Slurms with controllers and files of their own, the second behind a real sshd as
+another user.
 
-`WINDROW_FULL=1` runs all shapes of workflows, and the faults: a controller that is dead for the whole run, a site that
-is gone for good halfway, a disk that stays full.
+`WINDROW_FULL=1` runs all shapes of workflows, and the faults: a controller that is dead for the
+whole run, a site that is gone for good halfway, a disk that stays full.
 """
 
 from __future__ import annotations
@@ -69,7 +70,9 @@ def check_chains(both: Bed, manager: subprocess.Popen[str]) -> Counter[str]:
     assert (both.work / "all").read_text().split() == ["3000000"] * 4
     told = both.told
     ended = zip(told.runnable.workflow.ids, told.story.tasks, strict=True)
-    finished = Counter(name for name, task in ended for one in task.attempts if str(one.outcome) == "finished")
+    finished = Counter(
+        name for name, task in ended for one in task.attempts if str(one.outcome) == "finished"
+    )
     told.close()
     return finished
 
@@ -94,7 +97,9 @@ def test_a_controller_is_dead_for_the_whole_run(both: Bed) -> None:
     (both.work / "wf.yaml").write_text(TASKS)
     both.slurm.stop_controller()
     try:
-        finished = check_chains(both, both.start("run", "wf.yaml", "--on", BOTH, "--strategy", "level-by-level"))
+        finished = check_chains(
+            both, both.start("run", "wf.yaml", "--on", BOTH, "--strategy", "level-by-level")
+        )
         assert set(finished.values()) == {1}
     finally:
         both.slurm.start_controller()
@@ -123,7 +128,9 @@ def test_a_disk_that_stays_full_is_no_site_for_what_does_not_fit(both: Bed) -> N
     disk.mkdir()
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m,mode=777", "tmpfs", disk], check=True)
     try:
-        finished = check_chains(both, both.start("run", "wf.yaml", "--on", BOTH, "--strategy", "individual"))
+        finished = check_chains(
+            both, both.start("run", "wf.yaml", "--on", BOTH, "--strategy", "individual")
+        )
         assert set(finished.values()) == {1}
     finally:
         subprocess.run(["umount", "-l", disk], check=True)

@@ -1,4 +1,5 @@
-"""Real workflows on a real Slurm, without and with accounting: they end, and write what a serial run writes.
+"""Real workflows on a real Slurm, without and with accounting: they end, and write what a serial
+run writes.
 
 `WINDROW_FULL=1` runs every shape by every strategy instead of a sample.
 """
@@ -27,5 +28,6 @@ def _check(case: Case, cluster: SlurmCluster, tmp_path: Path) -> None:
     work = tmp_path / "work"
     work.mkdir()
     check(case, on="slurm", folder=work, env={**cluster.env, **private(tmp_path)})
-    # The run is over when its last job has said so; nodes are free a moment later, and no job was forgotten.
+    # The run is over when its last job has said so; nodes are free a moment later, and no job was
+    # forgotten.
     cluster.wait(cluster.is_free, "an empty queue after the run", "slurmctld", timeout_s=20.0)

@@ -1,4 +1,5 @@
-"""Tasks join a real run: one file while it runs, another when it is over, with kill -9 wherever a test wants it."""
+"""Tasks join a real run: one file while it runs, another when it is over, with kill -9 wherever a
+test wants it."""
 
 from __future__ import annotations
 
@@ -27,7 +28,8 @@ def more(name: str, reads: str) -> str:
 
 
 def grow(world: World, *, kill_s: float | None) -> None:
-    """`kill_s`: how long after it was asked the manager is killed. Whoever asks is killed as well, and asks again."""
+    """`kill_s`: how long after it was asked the manager is killed. Whoever asks is killed as well,
+    and asks again."""
     world.write(more("early", "first"), "early.yaml")
     world.write(more("late", "early-1"), "late.yaml")
     with world.start("run", "workflow.yaml", "--on", world.on) as manager:
@@ -38,7 +40,9 @@ def grow(world: World, *, kill_s: float | None) -> None:
             assert '"is_added": true' in said
         else:
             with world.start("run", "--add", "early.yaml") as asker:
-                world.wait_for(lambda: list(world.latest.path.glob("add-*")) or asker.poll() is not None)
+                world.wait_for(
+                    lambda: list(world.latest.path.glob("add-*")) or asker.poll() is not None
+                )
                 time.sleep(kill_s)
                 manager.kill()
                 asker.kill()

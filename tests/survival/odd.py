@@ -1,6 +1,7 @@
 """A workflow whose every text is meant to fool a shell, and what must be true after it ran.
 
-`probe.py` writes down what it was given; a file named `canary` appears where a shell has run what it should not have.
+`probe.py` writes down what it was given; a file named `canary` appears where a shell has run what
+it should not have.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ with open(sys.argv[0] + ".seen", "a") as file:
 for output in outputs:
     with open(output, "x") as file:
         file.write(name)
-"""
+"""  # noqa: E501
 
 
 def file_name(text: str) -> str:
@@ -71,7 +72,17 @@ def write(world: World) -> list[dict[str, Any]]:
         tasks.append(
             {
                 "id": name,
-                "command": [sys.executable, "-S", "-E", str(probe), name, *NASTY, text, "OUT", output],
+                "command": [
+                    sys.executable,
+                    "-S",
+                    "-E",
+                    str(probe),
+                    name,
+                    *NASTY,
+                    text,
+                    "OUT",
+                    output,
+                ],
                 "outputs": [output],
                 "env": {"ODD": text},
                 "workdir": inner,
@@ -116,7 +127,9 @@ def check(world: World, tasks: list[dict[str, Any]]) -> None:
 def listing(folder: Path) -> set[str]:
     """Every file and folder below, but for the runs' own."""
     return {
-        str(path.relative_to(folder)) for path in folder.rglob("*") if ".windrow" not in path.relative_to(folder).parts
+        str(path.relative_to(folder))
+        for path in folder.rglob("*")
+        if ".windrow" not in path.relative_to(folder).parts
     }
 
 

@@ -1,4 +1,5 @@
-"""Runs on several worlds in one time: all go on to the next instant at which something may happen in any of them.
+"""Runs on several worlds in one time: all go on to the next instant at which something may happen
+in any of them.
 
 Rule: no world runs ahead, since what is asked of it comes at the common time.
 """
@@ -10,19 +11,19 @@ from contextlib import contextmanager
 from math import ceil
 from pathlib import Path
 
+from windrow.app.assembly import Ports, Wanted, assemble
 from windrow.app.strategies import find_strategy
 from windrow.forecast.base import Forecaster
 from windrow.lab.virtual.disk import watched
 from windrow.lab.virtual.invariants import Violation, WatchedCore
 from windrow.lab.virtual.shell import PATIENCE_LOOKS, TERMS, VirtualRun
 from windrow.lab.virtual.world import Fate, World
-from windrow.manager.dispatch import Dispatch
-from windrow.manager.journal import RunJournal
 from windrow.manager.manager import Manager
 from windrow.manager.outpost import Outpost
 from windrow.manager.terms import Terms
 from windrow.model import Runnable
 from windrow.model.site import Site
+from windrow.story.journal import RunJournal
 from windrow.strategies import Strategy
 from windrow.strategies.levels import Mask, Work, works
 
@@ -42,11 +43,16 @@ class SitesRun(VirtualRun):
         forecaster: Callable[[World], Forecaster] = lambda world: world.queue,
     ) -> None:
         super().__init__(path, worlds[0], runnable, strategy, terms)
-        self.worlds, self.sites, self.able, self.forecaster = worlds, sites, able, forecaster
+        self.worlds = worlds
+        self.sites = sites
+        self.able = able
+        self.forecaster = forecaster
+        for world in worlds[1:]:  # each has machines that may forget what they wrote here
+            world.memory.folders.append(self.path)
 
-    def fresh(self) -> tuple[list[Work], Terms]:
-        """What a core begins with."""
-        return works(self.runnable.workflow, self.sites, self.able), self.terms
+    def works(self) -> list[Work]:
+        """The tasks as they would run at each site."""
+        return works(self.runnable.workflow, self.sites, self.able)
 
     def hire(self, fate: Fate | None = None) -> Manager:
         """A new manager in the place of the old one, restored from the journal."""
@@ -56,15 +62,18 @@ class SitesRun(VirtualRun):
         for world in self.worlds:
             world.fate = fate
         strategy = find_strategy(self.strategy) if isinstance(self.strategy, str) else self.strategy
-        self.manager = Manager(
-            folder=self.folder,
-            journal=RunJournal.open(self.path / "journal.sqlite", writable=True),
-            core=WatchedCore(*self.fresh(), self._reader, lambda _: None),
-            outposts=[Outpost(world.queue, [self.forecaster(world)]) for world in self.worlds],
-            strategy=strategy,
-            dispatch=Dispatch(self.folder, self.runnable, "virtual", "virtual-1"),
-            now_s=lambda: float(self.world.now_s),
-            steady_s=lambda: float(self.world.now_s),
+        self.manager = assemble(
+            Wanted(runnable=self.runnable, works=self.works(), strategy=strategy, terms=self.terms),
+            Ports(
+                folder=self.folder,
+                uid="virtual",
+                name="virtual-1",
+                journal=RunJournal.open(self.path / "journal.sqlite", writable=True),
+                outposts=[Outpost(world.queue, [self.forecaster(world)]) for world in self.worlds],
+                now_s=lambda: float(self.world.now_s),
+                steady_s=lambda: float(self.world.now_s),
+            ),
+            lambda works, terms: WatchedCore(works, terms, self._reader, lambda _: None),
         )
         self.manager.restore()
         return self.manager
@@ -95,18 +104,30 @@ class SitesRun(VirtualRun):
     @contextmanager
     def _watched(self) -> Iterator[None]:
         def about_to_write(what: object) -> None:
-            next((world for world in self.worlds if world._acting), self.world)._about_to_write(what)
+            next((world for world in self.worlds if world._acting), self.world)._about_to_write(
+                what
+            )
 
-        with watched(about_to_write):
+        def synced(descriptor: int) -> None:
+            for world in self.worlds:
+                world.memory.synced(descriptor)
+
+        with watched(about_to_write, synced):
             yield
 
 
 def next_s(world: World, until_s: int) -> int:
-    """When something may happen next in a world, at the latest `until_s`. Nothing changes: its cluster is copied."""
+    """When something may happen next in a world, at the latest `until_s`. Nothing changes: its
+    cluster is copied."""
     queue = world.queue
     if queue._news:
         return world.now_s
     ahead = queue.cluster.clone()
     ahead.advance(min([until_s, *(max(at_s, world.now_s) for at_s, _ in queue.coming)]))
-    agents, faults = (agent.next_s for agent in world._alive()), (fault.at_s for fault in world.faults)
-    return max(world.now_s, int(min((ahead.now_s, *agents, *faults, *(at_s for at_s, _ in world.dues)))))
+    agents, faults = (
+        (agent.next_s for agent in world._alive()),
+        (fault.at_s for fault in world.faults),
+    )
+    return max(
+        world.now_s, int(min((ahead.now_s, *agents, *faults, *(at_s for at_s, _ in world.dues))))
+    )

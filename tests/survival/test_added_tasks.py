@@ -1,4 +1,5 @@
-"""Tasks join a run at any time, and whoever manages it dies at any place: they are added once, and run once."""
+"""Tasks join a run at any time, and whoever manages it dies at any place: they are added once, and
+run once."""
 
 from __future__ import annotations
 
@@ -11,23 +12,34 @@ from tests.survival.test_manager_killed import STRATEGIES
 from tests.survival.toy import Fate, VirtualRun, toy
 
 from windrow.lab.virtual.crew import Killed
-from windrow.manager.events import TasksAdded
 from windrow.model import Step, Task
 from windrow.records.runnable_file import RunnableRecord
+from windrow.story.events import TasksAdded
 
-MORE = [Task("more-2", 3, parents=("more-1", "last")), Task("more-1", 3, parents=("first",)), Task("alone", 3)]
+MORE = [
+    Task("more-2", 3, parents=("more-1", "last")),
+    Task("more-1", 3, parents=("first",)),
+    Task("alone", 3),
+]
 
 
 def addition(number: int) -> TasksAdded:
     tasks = [
-        Task(f"{t.id}-{number}", 3, parents=tuple(f"{p}-{number}" if "more" in p else p for p in t.parents))
+        Task(
+            f"{t.id}-{number}",
+            3,
+            parents=tuple(f"{p}-{number}" if "more" in p else p for p in t.parents),
+        )
         for t in MORE
     ]
-    return TasksAdded(0, f"request-{number}", RunnableRecord("more", tasks, [], [Step(("true",), "/")] * 3))
+    return TasksAdded(
+        0, f"request-{number}", RunnableRecord("more", tasks, [], [Step(("true",), "/")] * 3)
+    )
 
 
 def grow(run: VirtualRun, fate: Fate, at: dict[int, int]) -> bool:
-    """Manage the run; at these looks tasks join it. Each request is made again until a manager has survived it."""
+    """Manage the run; at these looks tasks join it. Each request is made again until a manager has
+    survived it."""
     looks = 0
 
     def each_look() -> None:
@@ -54,12 +66,16 @@ def test_at_every_place(folder: Path, strategy: str) -> None:
         run = toy(folder / str(deadly), strategy)
         assert not grow(run, Fate(deadly), at)
         asked = [
-            number for number in at.values() if f"request-{number}" not in {a.event.id for a in run.story().additions}
+            number
+            for number in at.values()
+            if f"request-{number}" not in {a.event.id for a in run.story().additions}
         ]
         assert grow(run, Fate(), {1: 1, 2: 2, 3: 1})  # asked again, whoever heard it before
         run.check_complete()
         assert len(run.story().tasks) == 8 + 6
-        assert set(run.world.started.values()) == {1}, f"died at place {deadly}, when {asked} were not added"
+        assert set(run.world.started.values()) == {1}, (
+            f"died at place {deadly}, when {asked} were not added"
+        )
 
 
 @pytest.mark.slow

@@ -1,4 +1,5 @@
-"""Jobs that the queue gave up while their agents live: they begin nothing more, and what they finish counts."""
+"""Jobs that the queue gave up while their agents live: they begin nothing more, and what they
+finish counts."""
 
 from __future__ import annotations
 
@@ -7,16 +8,21 @@ from pathlib import Path
 import pytest
 from tests.survival.toy import BEGIN_S, Fate, VirtualRun, braid, toy
 
-from windrow.manager.events import JobKilled, TaskFinished
 from windrow.model.cause import Cause
 from windrow.queues.port import JobState
+from windrow.story.events import JobKilled, TaskFinished
 
 UNTIL = 6  # seconds until the node is cut off: up-0 to up-2 run
 
 
 def cut_off(folder: Path, takes_s: float = 8.0, *, holds_until: int = 0) -> VirtualRun:
     """A run whose only job is cut off from the queue, once; its replacement may have to wait."""
-    run = toy(folder, "one-job", braid(runtime_s=int(takes_s)), takes_s=lambda task: takes_s if task else 3.0)
+    run = toy(
+        folder,
+        "one-job",
+        braid(runtime_s=int(takes_s)),
+        takes_s=lambda task: takes_s if task else 3.0,
+    )
     world, queue = run.world, run.world.queue
 
     def cut() -> None:
@@ -29,7 +35,8 @@ def cut_off(folder: Path, takes_s: float = 8.0, *, holds_until: int = 0) -> Virt
 
 
 def check_fenced(run: VirtualRun) -> None:
-    """No task was begun by a given-up job once its replacement had begun; none ran in more than two jobs."""
+    """No task was begun by a given-up job once its replacement had begun; none ran in more than two
+    jobs."""
     starts = run.world.starts
     for queue_id in run.world.was_unseen:
         after = [s.at_s for s in starts if s.queue_id != queue_id and s.at_s > starts[0].at_s]
@@ -47,12 +54,17 @@ def test_what_a_lost_job_finishes_is_not_run_again(folder: Path) -> None:
     assert set(run.world.started.values()) == {1}, run.world.started
     killed = [r.event for r in run.records() if isinstance(r.event, JobKilled)]
     assert [event.cause for event in killed] == [Cause.NODE_FAILED]
-    late = [r.event.task for r in run.records() if isinstance(r.event, TaskFinished) and "job" in (r.detail or {})]
+    late = [
+        r.event.task
+        for r in run.records()
+        if isinstance(r.event, TaskFinished) and "job" in (r.detail or {})
+    ]
     assert late, "what it finished was heard"
 
 
 def test_the_first_to_finish_wins(folder: Path) -> None:
-    """Its replacement begins at once: tasks that ran when it was given up run in both, and nothing else does."""
+    """Its replacement begins at once: tasks that ran when it was given up run in both, and nothing
+    else does."""
     run = cut_off(folder / "run", takes_s=12.0)
     assert run.go_on()
     run.check_complete()
@@ -76,7 +88,8 @@ def test_whoever_manages_dies_at_every_place(folder: Path, away_s: int) -> None:
 
 
 def test_resume_hears_what_was_finished_meanwhile(folder: Path) -> None:
-    """The manager stops after it gave the job up; the agent ends its tasks; nobody runs them again."""
+    """The manager stops after it gave the job up; the agent ends its tasks; nobody runs them
+    again."""
     run = cut_off(folder / "run", holds_until=50)
     manager = run.hire()
     manager.begin()

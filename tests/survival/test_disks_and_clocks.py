@@ -1,4 +1,5 @@
-"""Full disks, read-only disks, walltimes that are too short, and clocks that are set while a run goes on."""
+"""Full disks, read-only disks, walltimes that are too short, and clocks that are set while a run
+goes on."""
 
 from __future__ import annotations
 
@@ -13,19 +14,22 @@ import pytest
 from tests.survival.world import World, braid
 
 from windrow.agent.folder import RunFolder
-from windrow.app.execute import drive, twin_of
+from windrow.app.assembly import twin_of
+from windrow.app.execute import drive
+from windrow.app.facts import RunFacts, RunRequest
 from windrow.app.strategies import find_strategy
 from windrow.formats import read_runnable
 from windrow.manager.core import Core
 from windrow.manager.dispatch import Dispatch
-from windrow.manager.events import JobKilled, JobsPlanned
-from windrow.manager.journal import RunJournal
 from windrow.manager.losses import PATIENCE
 from windrow.manager.manager import Manager
 from windrow.manager.outpost import Outpost
 from windrow.manager.terms import Terms
+from windrow.model.cause import Cause
 from windrow.model.site import Site
 from windrow.queues.local.queue import LocalQueue
+from windrow.story.events import JobKilled, JobsPlanned
+from windrow.story.journal import RunJournal
 from windrow.strategies import JobPlan, Work, whole_seconds
 
 pytestmark = pytest.mark.slow
@@ -38,10 +42,16 @@ def mounted(path: Path, size: str) -> Iterator[None]:
         pytest.skip("a disk that can be full or read-only: mounting one needs root")
     path.mkdir(parents=True, exist_ok=True)
     done = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(path)], capture_output=True, text=True, check=False
+        ["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(path)],
+        capture_output=True,
+        text=True,
+        check=False,
     )
     if done.returncode:
-        pytest.skip(f"a disk that can be full or read-only: mounting one is not allowed here ({done.stderr.strip()})")
+        pytest.skip(
+            "a disk that can be full or read-only: mounting one is not allowed here "
+            f"({done.stderr.strip()})"
+        )
     try:
         yield
     finally:
@@ -76,7 +86,7 @@ def test_the_disk_is_full_from_the_beginning(world: World) -> None:
         world.write(braid())
         ballast = fill(world.folder)
         code, said = world.run()
-        assert code == 1
+        assert code == 2, "nothing was started"
         assert f"{world.folder}/.windrow" in said or ".windrow/runs" in said
         assert "No space left on device" in said or "disk is full" in said
         assert world.tags() == []
@@ -86,7 +96,8 @@ def test_the_disk_is_full_from_the_beginning(world: World) -> None:
 
 
 def test_the_disk_fills_up_in_mid_run(world: World) -> None:
-    """Manager and agents run out of room; when there is room again, the run goes on where it was."""
+    """Manager and agents run out of room; when there is room again, the run goes on where it
+    was."""
     with mounted(world.folder, "4m"):
         world.write(braid(work_s=0.5))
         with world.start("run", "workflow.yaml", "--strategy", "level-by-level") as process:
@@ -117,9 +128,11 @@ def test_the_run_becomes_read_only(world: World) -> None:
         code, said = world.windrow("resume")
         assert code == 1, said
         assert "Read-only file system" in said
-        world.write("name: other\ntasks:\n  - {id: t, command: 'true', runtime: 1s}\n", "other.yaml")
+        world.write(
+            "name: other\ntasks:\n  - {id: t, command: 'true', runtime: 1s}\n", "other.yaml"
+        )
         code, said = world.windrow("run", "other.yaml")
-        assert code == 1
+        assert code == 2, "nothing was started"
         assert "Read-only file system" in said
         code, said = world.windrow("run", "workflow.yaml", "--again")
         assert code == 2
@@ -146,7 +159,8 @@ def manager_of(world: World, now_s: Callable[[], float], overhead_s: int) -> Man
     runnable = read_runnable(world.folder / "workflow.yaml")
     folder = RunFolder.at(world.folder / ".windrow" / "runs" / "braid-1")
     folder.path.mkdir(parents=True, mode=0o700)
-    facts = {"uid": "clocks", "created_s": 0.0, "queue": "local", "strategy": "glume"}
+    request = RunRequest(Path("w.yaml"), strategy="glume")
+    facts = RunFacts(request=request, uid="clocks").written()
     journal = RunJournal.create(folder.path / "journal.sqlite", facts)
     workflow, shape = runnable.workflow, queue.limits().shape
     given = Terms(round_s=1, patience=PATIENCE, overhead_s=overhead_s)
@@ -172,7 +186,9 @@ def _own_environment(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_the_clock_is_set_in_mid_run(world: World, step_s: float) -> None:
     world.write(braid(work_s=0.2))
     manager = manager_of(
-        world, lambda: time.time() + (step_s if (world.folder / "first.out").exists() else 0.0), overhead_s=8
+        world,
+        lambda: time.time() + (step_s if (world.folder / "first.out").exists() else 0.0),
+        overhead_s=8,
     )
     manager.begin()
     drive(manager)
@@ -185,12 +201,15 @@ def test_the_clock_is_set_in_mid_run(world: World, step_s: float) -> None:
 
 def planned(manager: Manager) -> list[JobPlan]:
     events = [record.event for _, record in manager.journal.records()]
-    return [plan for event in events if isinstance(event, JobsPlanned) for plan in event.decision.jobs]
+    return [
+        plan for event in events if isinstance(event, JobsPlanned) for plan in event.decision.jobs
+    ]
 
 
 @pytest.mark.usefixtures("_own_environment")
 def test_the_walltime_ends_in_mid_task(world: World) -> None:
-    """A task that needs 4 s is expected to need 1: the first job is too short for it, the second is not."""
+    """A task that needs 4 s is expected to need 1: the first job is too short for it, the second is
+    not."""
     text = "name: slow\ntasks:\n  - {id: quick, command: echo quick >> ran, runtime: 1s}\n"
     text += "  - {id: slow, command: sleep 4; echo slow >> ran, after: quick, runtime: 1s}\n"
     world.write(text)
@@ -198,7 +217,9 @@ def test_the_walltime_ends_in_mid_task(world: World) -> None:
     manager.begin()
     drive(manager)
     killed = [r.event for _, r in manager.journal.records() if isinstance(r.event, JobKilled)]
-    assert [(event.job, event.is_expiry, event.why) for event in killed] == [(0, True, "its time was up")]
+    assert [(event.job, event.cause, event.why) for event in killed] == [
+        (0, Cause.TIME_LIMIT, "its time was up")
+    ]
     assert world.ran() == ["quick", "slow"]
     world.check_nothing_left()
     world.check_nothing_twice()

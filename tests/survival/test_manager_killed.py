@@ -1,4 +1,5 @@
-"""The manager dies at every place where it changes anything outside its own memory; the next one goes on from there."""
+"""The manager dies at every place where it changes anything outside its own memory; the next one
+goes on from there."""
 
 from __future__ import annotations
 
@@ -13,8 +14,9 @@ from tests.survival.toy import BEGIN_S, Fate, braid, toy
 
 from windrow.lab.virtual.faults import draw
 from windrow.lab.virtual.world import AttemptStart
-from windrow.manager.events import JobKilled
+from windrow.model.cause import Cause
 from windrow.queues.simulated import Mood
+from windrow.story.events import JobKilled
 
 STRATEGIES = ("individual", "glume", "level-by-level")
 
@@ -50,11 +52,14 @@ def test_at_every_place(folder: Path, strategy: str, away_s: int) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("strategy", some(*STRATEGIES))
 def test_whoever_cancels_dies_at_every_place(folder: Path, strategy: str) -> None:
-    """A run without a manager is called off; the one who does it dies; another one does it again; then it goes on."""
+    """A run without a manager is called off; the one who does it dies; another one does it again;
+    then it goes on."""
     whole = places(folder, strategy)
     for deadly in range(0, whole, some(11, 5)[-1]):
         for again in range(8):
-            run = toy(folder / f"{deadly}-{again}", strategy, braid(runtime_s=40), takes_s=lambda _: 40.0)
+            run = toy(
+                folder / f"{deadly}-{again}", strategy, braid(runtime_s=40), takes_s=lambda _: 40.0
+            )
             run.go_on(Fate(deadly))
             run.call_off(Fate(again))
             jobs, called_off_s = len(run.world.queue.jobs), run.world.now_s
@@ -70,7 +75,8 @@ def test_whoever_cancels_dies_at_every_place(folder: Path, strategy: str) -> Non
 @pytest.mark.slow
 @pytest.mark.parametrize("strategy", some(*STRATEGIES))
 def test_a_failed_task_is_tried_again_whoever_died(folder: Path, strategy: str) -> None:
-    """`up-0` fails until it is mended. Then all the rest is done; jobs that wait for it are not misled by the past."""
+    """`up-0` fails until it is mended. Then all the rest is done; jobs that wait for it are not
+    misled by the past."""
 
     def failure(task: int) -> str:
         return "exit code 1" if task == 1 else ""
@@ -83,7 +89,9 @@ def test_a_failed_task_is_tried_again_whoever_died(folder: Path, strategy: str) 
         run = toy(folder / str(deadly), strategy, failure=failure)
         assert not run.go_on(Fate(deadly))
         assert run.go_on()
-        assert [task.state for task in run.story().tasks] == [task.state for task in trial.story().tasks]
+        assert [task.state for task in run.story().tasks] == [
+            task.state for task in trial.story().tasks
+        ]
         run.world.failure = lambda _: ""
         assert run.go_on()
         run.check_complete()
@@ -93,17 +101,23 @@ def test_a_failed_task_is_tried_again_whoever_died(folder: Path, strategy: str) 
 
 @pytest.mark.slow
 def test_why_an_agent_left_is_known_after_a_restart(folder: Path) -> None:
-    """The first job is too short for one of its tasks, and says so together with the end of another.
+    """The first job is too short for one of its tasks, and says so together with the end of
+    another.
 
     That it was short of time is known, though whoever read it may have died on it.
     """
-    fate, first_s = Fate(), {1: 30.0, 2: 14.0}  # the job leaves after 17 s, of which the first task takes 3
+    fate, first_s = (
+        Fate(),
+        {1: 30.0, 2: 14.0},
+    )  # the job leaves after 17 s, of which the first task takes 3
     for deadly in (None, *range(200)):
         run = toy(folder / str(deadly), "one-job")
         started = run.world.starts
 
         def takes_s(task: int, started: list[AttemptStart] = started) -> float:
-            return first_s.get(task, 3.0) if sum(start.task == task for start in started) <= 1 else 3.0
+            return (
+                first_s.get(task, 3.0) if sum(start.task == task for start in started) <= 1 else 3.0
+            )
 
         run.world.takes_s = takes_s
         if deadly is None:
@@ -115,7 +129,11 @@ def test_why_an_agent_left_is_known_after_a_restart(folder: Path) -> None:
             run.wait(60)
             assert run.go_on()
         run.check_complete()
-        expired = [record.event.is_expiry for record in run.records() if isinstance(record.event, JobKilled)]
+        expired = [
+            record.event.cause is Cause.TIME_LIMIT
+            for record in run.records()
+            if isinstance(record.event, JobKilled)
+        ]
         assert expired == [True], f"died at place {deadly}"
         run.close()
 
@@ -127,7 +145,8 @@ MOODS = {"submit": (GOOD, GOOD, DOWN, SILENT, DEAF), "cancel": (GOOD, DOWN), "fi
 @pytest.mark.slow
 @given(seed=st.integers(0, 2**32), deaths=st.lists(st.integers(0, 60), max_size=5))
 def test_everything_at_once(folder: Path, seed: int, deaths: list[int]) -> None:
-    """Managers die, the queue is moody, jobs are cancelled, nodes fail, the clock jumps: the run still ends well."""
+    """Managers die, the queue is moody, jobs are cancelled, nodes fail, the clock jumps: the run
+    still ends well."""
     chance = random.Random(seed)
     run = toy(
         folder / str(len(list(folder.iterdir()))),

@@ -1,4 +1,5 @@
-"""The queue starts a run's later job first: it takes the earlier one's work over, and nothing is done twice."""
+"""The queue starts a run's later job first: it takes the earlier one's work over, and nothing is
+done twice."""
 
 from __future__ import annotations
 
@@ -13,8 +14,8 @@ from hypothesis import strategies as st
 from tests.survival.toy import BEGIN_S, Fate, VirtualRun, braid, toy
 
 from windrow.lab.virtual.faults import draw
-from windrow.manager.events import JobStarted, JobTaken
 from windrow.queues.port import JobState
+from windrow.story.events import JobStarted, JobTaken
 from windrow.strategies import Decision, View
 
 
@@ -52,11 +53,17 @@ def test_the_job_that_has_nodes_takes_the_work(folder: Path) -> None:
     first = run.world.queue.jobs["c1"].status
     assert (first.state, first.started_s) == (JobState.CANCELLED, None)
     story = run.story()
-    assert (story.jobs[0].taken_by, story.jobs[0].outcome, story.jobs[0].queue_started_s) == (1, "ended", None)
+    assert (story.jobs[0].taken_by, story.jobs[0].outcome, story.jobs[0].queue_started_s) == (
+        1,
+        "ended",
+        None,
+    )
     assert story.jobs[0].note == "taken over by job 1"
     events = [record.event for record in run.records()]
     assert [event.job for event in events if isinstance(event, JobTaken)] == [0]
-    assert [event.job for event in events if isinstance(event, JobStarted)] == [1], "no start of job 0 is learned from"
+    assert [event.job for event in events if isinstance(event, JobStarted)] == [1], (
+        "no start of job 0 is learned from"
+    )
 
 
 def test_whoever_starts_first_has_the_claim(folder: Path) -> None:
@@ -107,7 +114,8 @@ def test_whoever_manages_dies_at_every_place(folder: Path, away_s: int) -> None:
 @pytest.mark.slow
 @given(seed=st.integers(0, 2**32), deaths=st.lists(st.integers(0, 60), max_size=4))
 def test_in_any_order_with_any_trouble(folder: Path, seed: int, deaths: list[int]) -> None:
-    """Jobs are held and let go at random, cancelled, preempted, cut off; managers die: the run still ends well."""
+    """Jobs are held and let go at random, cancelled, preempted, cut off; managers die: the run
+    still ends well."""
     chance = random.Random(seed)
     run = backwards(folder / str(len(list(folder.iterdir()))), 9.0)
     queue, held = run.world.queue, set[str]()

@@ -1,4 +1,5 @@
-"""What stands in a workflow file is data: it reaches programs unchanged and shells never; nothing strays."""
+"""What stands in a workflow file is data: it reaches programs unchanged and shells never; nothing
+strays."""
 
 from __future__ import annotations
 
@@ -38,7 +39,8 @@ def test_odd_names_arguments_and_folders(odd_world: World, strategy: str) -> Non
 
 
 def test_nothing_is_written_where_it_does_not_belong(world: World, tmp_path: Path) -> None:
-    """Runs write into their own folder, declared outputs, and the state of queue, live runs and history; no more."""
+    """Runs write into their own folder, declared outputs, and the state of queue, live runs and
+    history; no more."""
     for name in ("HOME", "TMPDIR"):
         (tmp_path / name).mkdir()
         world.env[name] = str(tmp_path / name)
@@ -50,9 +52,12 @@ def test_nothing_is_written_where_it_does_not_belong(world: World, tmp_path: Pat
     ours = {name for name in made if not name.startswith("elsewhere")}
     outputs = {"first", "last", *(f"{way}-{i}" for way in ("up", "down") for i in range(3))}
     assert ours == {"here/ran", *(f"here/{name}.out" for name in outputs)}
-    state = {name for name in made if name.startswith("elsewhere/") and Path(tmp_path, name).is_file()}
+    state = {
+        name for name in made if name.startswith("elsewhere/") and Path(tmp_path, name).is_file()
+    }
     known = tuple(
-        f"elsewhere/{name}" for name in ("state/windrow/queue", "state/windrow/live/", "history", "data/windrow/")
+        f"elsewhere/{name}"
+        for name in ("state/windrow/queue", "state/windrow/live/", "history", "data/windrow/")
     )
     assert all(name.startswith(known) for name in state), state
 

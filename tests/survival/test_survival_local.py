@@ -1,4 +1,5 @@
-"""Real runs on the queue of this machine, broken in every way that a machine offers, and resumed."""
+"""Real runs on the queue of this machine, broken in every way that a machine offers, and
+resumed."""
 
 from __future__ import annotations
 
@@ -33,12 +34,15 @@ def queue_of(world: World) -> LocalQueue:
 
 @pytest.mark.parametrize("seed", range(max(1, 3 * FUZZ)))
 def test_the_manager_is_killed_again_and_again(world: World, seed: int) -> None:
-    """Two dozen real kills over the seeds, each a few records after the one before, or right behind one."""
+    """Two dozen real kills over the seeds, each a few records after the one before, or right behind
+    one."""
     chance = random.Random(seed)
     world.write(braid(work_s=0.5 if FUZZ else 0.2))  # side by side, managers take longer to begin
     words: tuple[str, ...] = ("run", "workflow.yaml", "--strategy", STRATEGIES[seed % 3])
     kills = 0
-    while kills < 8 and not world.kill_after(words, chance.randint(1, 3), chance.choice([0.0, 0.02, 0.1])):
+    while kills < 8 and not world.kill_after(
+        words, chance.randint(1, 3), chance.choice([0.0, 0.02, 0.1])
+    ):
         words = ("resume",)
         kills += 1
     assert kills > 2
@@ -69,16 +73,23 @@ def test_tasks_that_cannot_be_copied_are_named(world: World) -> None:
     assert code == 2
     assert "8 of 8 tasks run in one job only, despite --copies (first: first)" in said
     assert "raise --cap" in world.run("--copies", "3", "--cap", "2")[1]
-    assert "despite --reliability and --speculate" in world.run("--reliability", "0.9", "--speculate")[1]
     assert (
-        "--speculate needs 2 jobs at a time, but the cap is 1; raise --cap" in world.run("--speculate", "--cap", "1")[1]
+        "despite --reliability and --speculate"
+        in world.run("--reliability", "0.9", "--speculate")[1]
+    )
+    assert (
+        "--speculate needs 2 jobs at a time, but the cap is 1; raise --cap"
+        in world.run("--speculate", "--cap", "1")[1]
     )
 
 
 def test_a_task_that_is_late_gets_a_further_attempt(world: World) -> None:
     """The first attempt hangs; the price is said before, and what it took afterwards."""
     hangs = "'if mkdir once 2> /dev/null; then sleep 100; fi; date > {outputs}'"
-    world.write(f"name: late\ntasks:\n  - {{id: hangs, command: {hangs}, outputs: [made.txt], runtime: 1s}}\n")
+    world.write(
+        f"name: late\ntasks:\n  - {{id: hangs, command: {hangs}, outputs: [made.txt], runtime: "
+        f"1s}}\n"
+    )
     code, said = world.run("--speculate")
     assert code == 0, said
     assert "a task that is late gets another attempt (--speculate)" in said
@@ -88,7 +99,8 @@ def test_a_task_that_is_late_gets_a_further_attempt(world: World) -> None:
 
 
 def test_jobs_go_on_without_their_manager(world: World) -> None:
-    """Killed when the first task is done; its job does the rest, and the next manager does nothing again."""
+    """Killed when the first task is done; its job does the rest, and the next manager does nothing
+    again."""
     world.write(braid(work_s=0.2))
     with world.start("run", "workflow.yaml", "--strategy", "one-job") as process:
         world.wait_for(lambda: world.has_run("first"))
@@ -169,7 +181,7 @@ tasks:
   - {id: forgets, command: "test ! -e mended || touch made; echo forgets >> ran", outputs: made, runtime: 1s}
   - {id: reads, command: "cat made; echo reads >> ran", inputs: made, runtime: 1s}
   - {id: other, command: "echo other >> ran", runtime: 1s}
-"""
+"""  # noqa: E501
 
 
 def test_an_output_is_missing(world: World) -> None:
@@ -181,7 +193,12 @@ def test_an_output_is_missing(world: World) -> None:
     assert sorted(world.ran()) == ["forgets", "other"]
     (world.folder / "mended").touch()
     assert world.windrow("resume")[0] == 0
-    assert sorted(world.ran()) == ["forgets", "forgets", "other", "reads"]  # the failed one, and what was left
+    assert sorted(world.ran()) == [
+        "forgets",
+        "forgets",
+        "other",
+        "reads",
+    ]  # the failed one, and what was left
     world.check_nothing_left()
 
 
@@ -192,12 +209,15 @@ tasks:
   - {id: middle, command: "cat s > m; echo middle >> ran", inputs: s, outputs: m, runtime: 1s}
   - {id: side, command: "cat s > x; echo side >> ran", inputs: s, outputs: x, runtime: 1s}
   - {id: last, command: "test -e mended && cat m > l && echo last >> ran", inputs: m, outputs: l, runtime: 1s}
-"""
+"""  # noqa: E501
 
 
 @pytest.mark.parametrize("strategy", some("individual", "glume"))
-def test_outputs_are_deleted_and_made_again_where_they_are_needed(world: World, strategy: str) -> None:
-    """`side` is done and nobody needs what it made; `last` needs `middle`, and that needs `source`."""
+def test_outputs_are_deleted_and_made_again_where_they_are_needed(
+    world: World, strategy: str
+) -> None:
+    """`side` is done and nobody needs what it made; `last` needs `middle`, and that needs
+    `source`."""
     world.write(TIDIED)
     assert world.run("--strategy", strategy)[0] == 1
     for name in ("s", "m", "x"):
@@ -223,7 +243,9 @@ def test_two_managers(world: World) -> None:
     world.write(braid(gated=True))
     with world.start("run", "workflow.yaml") as process:
         world.wait_for(world.at_gate)
-        with pytest.raises(UserError, match=rf"braid-1 is being managed by process {process.pid} on"):
+        with pytest.raises(
+            UserError, match=rf"braid-1 is being managed by process {process.pid} on"
+        ):
             managed(world.latest, wait_s=0.2).__enter__()
         world.open_gate()
         out, err = process.communicate(timeout=200)
@@ -232,15 +254,22 @@ def test_two_managers(world: World) -> None:
 
 
 @pytest.mark.parametrize("seed", range(max(1, 2 * FUZZ)))
-def test_whoever_continues_a_changed_workflow_is_killed_again_and_again(world: World, seed: int) -> None:
-    """The file changes in mid-run; each `resume` is killed at a random moment. What was kept has run once."""
+def test_whoever_continues_a_changed_workflow_is_killed_again_and_again(
+    world: World, seed: int
+) -> None:
+    """The file changes in mid-run; each `resume` is killed at a random moment. What was kept has
+    run once."""
     chance = random.Random(seed)
     text = braid(work_s=0.3)
     world.write(text)
     with world.start("run", "workflow.yaml", "--strategy", "one-job") as process:
         world.wait_for(lambda: world.has_run("up-0"))
         process.kill()
-    world.write(text.replace("sleep 0.3; echo $WINDROW_TASK > last.out", "sleep 0.31; echo $WINDROW_TASK > last.out"))
+    world.write(
+        text.replace(
+            "sleep 0.3; echo $WINDROW_TASK > last.out", "sleep 0.31; echo $WINDROW_TASK > last.out"
+        )
+    )
     for _ in range(5):
         with world.start("resume") as process:
             with contextlib.suppress(subprocess.TimeoutExpired):
@@ -251,7 +280,7 @@ def test_whoever_continues_a_changed_workflow_is_killed_again_and_again(world: W
     world.check_nothing_left()
     told = RunView(world.latest)
     assert told.state == "complete"
-    assert told.facts["continues"] == "braid-1"
+    assert told.facts.continues == "braid-1"
     ran = Counter(world.ran())
     ids = told.runnable.workflow.ids
     kept = [ids[number] for number, task in enumerate(told.story.tasks) if task.kept is not None]
@@ -261,6 +290,8 @@ def test_whoever_continues_a_changed_workflow_is_killed_again_and_again(world: W
 
 
 @pytest.mark.parametrize("kill_s", some(0.1, None, 0.0, 0.3))
-def test_tasks_join_a_run_while_it_goes_on_and_when_it_is_over(world: World, kill_s: float | None) -> None:
+def test_tasks_join_a_run_while_it_goes_on_and_when_it_is_over(
+    world: World, kill_s: float | None
+) -> None:
     world.write(braid(gated=True))
     grow(world, kill_s=kill_s)

@@ -1,27 +1,38 @@
-"""The time left, as a person would have read it at each second of recorded runs, against what came."""
+"""The time left, as a person would have read it at each second of recorded runs, against what
+came."""
 
 from __future__ import annotations
 
+import random
+import statistics
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
 from tests.survival.test_out_of_order import InTwo
 from tests.survival.toy import BEGIN_S, VirtualRun, braid, toy
 
-from windrow.manager.journal import PredictedStart
-from windrow.manager.time_left import time_left_s
+from windrow.forecast.twin import Twin
+from windrow.lab.virtual.world import World, empty_queue
 from windrow.queues.port import JobState
+from windrow.story.journal import PredictedStart
+from windrow.story.time_left import time_left_s
 from windrow.strategies import Strategy
 
 TASK_S = 10
 
 
 def watched(
-    folder: Path, trouble: Callable[[VirtualRun], None], strategy: str | Strategy = "one-job", takes_s: float = TASK_S
+    folder: Path,
+    trouble: Callable[[VirtualRun], None],
+    strategy: str | Strategy = "one-job",
+    takes_s: float = TASK_S,
 ) -> tuple[list[tuple[float, float | None]], VirtualRun]:
     """A run; at each second the time that was left in truth, and what was said of it."""
-    run = toy(folder / "run", strategy, braid(width=12, runtime_s=TASK_S), takes_s=lambda _: takes_s)
+    run = toy(
+        folder / "run", strategy, braid(width=12, runtime_s=TASK_S), takes_s=lambda _: takes_s
+    )
     said: list[tuple[float, float | None]] = []
 
     def told() -> None:
@@ -54,7 +65,9 @@ def test_a_lost_job_costs_what_is_left_and_no_more(folder: Path) -> None:
 
     def trouble(run: VirtualRun) -> None:
         world = run.world
-        world.dues.append((BEGIN_S + 25, lambda: world.kill_agent(world.queue.running[0], JobState.NODE_FAILED)))
+        world.dues.append(
+            (BEGIN_S + 25, lambda: world.kill_agent(world.queue.running[0], JobState.NODE_FAILED))
+        )
 
     told, _ = watched(folder, trouble)
     for true_s, left_s in told[30:]:
@@ -69,6 +82,25 @@ def test_tasks_that_take_three_times_as_long_are_noticed(folder: Path) -> None:
     for true_s, left_s in later:
         assert left_s is not None
         assert left_s == pytest.approx(true_s, abs=0.5 * true_s + 3 * TASK_S)
+
+
+@pytest.mark.parametrize(
+    ("word", "is_said"), [("Priority", True), ("QOSMaxCpuPerUserLimit", False)]
+)
+def test_of_a_job_that_runs_into_a_limit_nothing_is_said(
+    folder: Path, word: str, *, is_said: bool
+) -> None:
+    """The forecast said that it starts at once; the queue says that it waits for something else."""
+    run = toy(folder / "run", "one-job", braid(runtime_s=TASK_S))
+    run.world.queue.holds = lambda _: True
+    manager = run.hire()
+    manager.begin()
+    run.look(manager)
+    story = run.story()
+    (job,) = story.jobs.values()
+    job.reason = word
+    left_s = time_left_s(story, manager.journal.predictions(), 1, run.world.now_s)
+    assert (left_s is not None) == is_said
 
 
 def test_of_a_job_that_does_not_start_nothing_is_said(folder: Path) -> None:
@@ -87,3 +119,39 @@ def test_of_a_job_that_does_not_start_nothing_is_said(folder: Path) -> None:
     assert run.go_on()
     assert said[70] is None
     assert said[160] is not None
+
+
+def test_after_a_fifth_of_a_run_of_many_jobs_it_is_near_the_truth(folder: Path) -> None:
+    """Jobs of single tasks on four nodes: forecasts by requests, and most tasks still in no job. In
+    the median."""
+    off: list[float] = []
+    for seed in range(7):
+        chance = random.Random(seed)
+        took_s = [chance.uniform(0.6, 1.6) * TASK_S for _ in range(82)]
+        runnable = braid(width=40, runtime_s=TASK_S)
+        queue = empty_queue(4)
+        world = World(queue, took_s.__getitem__, lambda _: "")
+        run = VirtualRun(
+            folder / f"run-{seed}",
+            world,
+            runnable,
+            "individual",
+            forecasters=[Twin(queue, partial(getattr, world, "now_s"))],
+        )
+        said: list[tuple[float, float | None]] = []
+
+        def told(run: VirtualRun = run, said: list[tuple[float, float | None]] = said) -> None:
+            assert run.manager is not None
+            predictions = run.manager.journal.predictions()
+            said.append(
+                (run.world.now_s, time_left_s(run.story(), predictions, 1, run.world.now_s))
+            )
+
+        run.world.dues = [(BEGIN_S + second, told) for second in range(5, 1000, 5)]
+        assert run.go_on()
+        end_s = max(task.attempts[-1].ended_s or 0.0 for task in run.story().tasks)
+        fifth_s = BEGIN_S + (end_s - BEGIN_S) / 5
+        now_s, left_s = next(one for one in said if one[0] >= fifth_s)
+        assert left_s is not None
+        off.append(left_s / (end_s - now_s))
+    assert 0.75 <= statistics.median(off) <= 1.33, off

@@ -1,4 +1,5 @@
-"""A real run in a file system of exactly its limit, killed on the way; `make prove` runs 2,000 samples."""
+"""A real run in a file system of exactly its limit, killed on the way; `make prove` runs 2,000
+samples."""
 
 import subprocess
 from pathlib import Path

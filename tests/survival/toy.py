@@ -1,4 +1,5 @@
-"""Small runs in virtual time (`windrow.lab.virtual`), which tests break at places of their own choice."""
+"""Small runs in virtual time (`windrow.lab.virtual`), which tests break at places of their own
+choice."""
 
 from __future__ import annotations
 
@@ -26,7 +27,9 @@ def braid(width: int = 3, runtime_s: int = 3) -> Runnable:
         *(Task(name, runtime_s, parents=(up,)) for name, up in zip(downs, ups, strict=True)),
         Task("last", runtime_s, parents=tuple(downs)),
     ]
-    return Runnable(Workflow.from_tasks("braid", tasks), tuple(Step(("true",), "/", ()) for _ in tasks))
+    return Runnable(
+        Workflow.from_tasks("braid", tasks), tuple(Step(("true",), "/", ()) for _ in tasks)
+    )
 
 
 def toy(
@@ -42,7 +45,9 @@ def toy(
     """A run of a braid on a small cluster of its own, where nobody expects to wait."""
     queue = empty_queue(nodes)
     queue.memory_s = memory_s
-    return VirtualRun(path, World(queue, takes_s, failure), runnable or braid(), strategy, forecasters=[AtOnce()])
+    return VirtualRun(
+        path, World(queue, takes_s, failure), runnable or braid(), strategy, forecasters=[AtOnce()]
+    )
 
 
 def abandoned(path: Path) -> list[int]:

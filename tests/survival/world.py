@@ -1,7 +1,9 @@
-"""A place of its own for real runs: folder, queue and history; commands as users type them; what must hold after.
+"""A place of its own for real runs: folder, queue and history; commands as users type them; what
+must hold after.
 
-Tasks append a line to `ran` when they have done their work, so that whoever runs twice is seen. Every process that a
-run starts inherits a mark in its environment, so that whoever stays behind is seen, too.
+Tasks append a line to `ran` when they have done their work, so that whoever runs twice is seen.
+Every process that a run starts inherits a mark in its environment, so that whoever stays behind is
+seen, too.
 """
 
 from __future__ import annotations
@@ -29,15 +31,20 @@ from windrow.report.run.view import status_view
 MARK = "WINDROW_TEST_WORLD"
 
 # A task of a real workflow: works a little, writes its output whole, then says that it was here.
-WORK = "sleep {work_s}; echo $WINDROW_TASK > {out}.part && mv {out}.part {out} && echo $WINDROW_TASK >> ran"
+WORK = (
+    "sleep {work_s}; echo $WINDROW_TASK > {out}.part && mv {out}.part {out} && echo "
+    "$WINDROW_TASK >> ran"
+)
 
 
-# Before that, where a test wants to act in the midst of it: says that it is there, and waits to be let through.
+# Before that, where a test wants to act in the midst of it: says that it is there, and waits to be
+# let through.
 GATE = "echo $WINDROW_TASK >> waiting; until test -e go; do sleep 0.05; done; "
 
 
 def braid(work_s: float = 0.05, width: int = 3, runtime_s: int = 1, *, gated: bool = False) -> str:
-    """A workflow file: first, `width` chains of two, last. Gated: all but the first wait (see `World.open_gate`)."""
+    """A workflow file: first, `width` chains of two, last. Gated: all but the first wait (see
+    `World.open_gate`)."""
 
     def entry(name: str, after: Sequence[str]) -> str:
         command = GATE * (gated and bool(after)) + WORK.format(work_s=work_s, out=f"{name}.out")
@@ -74,21 +81,28 @@ tasks:
     inputs: [one.txt, two.txt]
     outputs: [both.txt]
     command: cat {inputs} > {outputs}
-"""
+"""  # noqa: E501
 
 
 def check_race(world: World, *more: str) -> None:
-    """Two jobs run it: the run ends when one has, has the outputs of that one, and leaves nothing of the other."""
+    """Two jobs run it: the run ends when one has, has the outputs of that one, and leaves nothing
+    of the other."""
     world.write(RACE)
     code, said = world.run("--copies", "2", *more)
     assert code == 0, said
     world.check_nothing_left()
     first, second = (world.folder / "both.txt").read_text().split()
     assert first == second
-    assert sorted(path.name for path in world.folder.glob("*.txt")) == ["both.txt", "one.txt", "two.txt"]
+    assert sorted(path.name for path in world.folder.glob("*.txt")) == [
+        "both.txt",
+        "one.txt",
+        "two.txt",
+    ]
     assert not list(world.folder.glob(".windrow-*"))
     told = RunView(world.latest)
-    outcomes = {str(attempt.outcome): str(attempt.number) for attempt in told.story.tasks[0].attempts}
+    outcomes = {
+        str(attempt.outcome): str(attempt.number) for attempt in told.story.tasks[0].attempts
+    }
     told.close()
     assert sorted(outcomes) == ["finished", "superseded"]
     assert outcomes["finished"] == first
@@ -117,7 +131,8 @@ class World:
             "XDG_DATA_HOME": str(self.state / "data"),
             "XDG_CONFIG_HOME": str(self.state / "config"),
             "WINDROW_HISTORY": str(self.state / "history.sqlite"),
-            "WINDROW_CACHE": os.environ.get("WINDROW_CACHE") or str(_caches() / "windrow"),  # compiling takes long
+            "WINDROW_CACHE": os.environ.get("WINDROW_CACHE")
+            or str(_caches() / "windrow"),  # compiling takes long
             MARK: secrets.token_hex(8),
         }
         self.env = {**(self.env or os.environ), **own}
@@ -165,12 +180,16 @@ class World:
         journals = sorted(self.folder.glob(".windrow/runs/*/journal.sqlite"))
         if not journals:
             return 0
-        with contextlib.suppress(sqlite3.OperationalError), contextlib.closing(sqlite3.connect(journals[-1])) as db:
+        with (
+            contextlib.suppress(sqlite3.OperationalError),
+            contextlib.closing(sqlite3.connect(journals[-1])) as db,
+        ):
             return int(db.execute("SELECT count(*) FROM events").fetchone()[0])
         return 0  # it is being made, and may get another name meanwhile
 
     def kill_after(self, words: Sequence[str], records: int, delay_s: float) -> bool:
-        """Kill a windrow command when it has journaled so many records, or a little later; whether it ended first."""
+        """Kill a windrow command when it has journaled so many records, or a little later; whether
+        it ended first."""
         enough = self.events() + records
         with self.start(*words) as process:
             self.wait_for(lambda: self.events() >= enough or process.poll() is not None)
@@ -243,7 +262,9 @@ def local_world(folder: Path) -> World:
             return [str(row[0]) for row in db.execute(query)]
 
     world.tags = lambda: ask("SELECT tag FROM jobs")
-    world.left = lambda: ask("SELECT 'queue-4x1-easy.' || id FROM jobs WHERE state IN ('waiting', 'running')")
+    world.left = lambda: ask(
+        "SELECT 'queue-4x1-easy.' || id FROM jobs WHERE state IN ('waiting', 'running')"
+    )
     (world.folder / "windrow.toml").write_text("[queues.local]\nnodes = 4\n")
     return world
 
@@ -264,5 +285,6 @@ def _words(pid: int, what: str) -> list[bytes]:
 
 
 def _is_server(pid: int) -> bool:
-    """The server of the local queue stays a while; its keepers look like it, but are there only for a job."""
+    """The server of the local queue stays a while; its keepers look like it, but are there only for
+    a job."""
     return b"windrow.queues.local.server" in _words(pid, "cmdline")

@@ -1,4 +1,5 @@
-"""`python -m windrow.agent RUN_DIR JOB_NUMBER`: the command of every job that the manager submits."""
+"""`python -m windrow.agent RUN_DIR JOB_NUMBER`: the command of every job that the manager
+submits."""
 
 from __future__ import annotations
 
@@ -14,6 +15,7 @@ from windrow.agent.hosts import find_hosts, queue_id
 from windrow.agent.loop import Loop, taken_up
 from windrow.agent.signals import Wake
 from windrow.errors import OutsideError, UserError, WindrowError
+from windrow.model.attempt import Leave, Leaving
 
 
 def main(arguments: list[str]) -> int:
@@ -38,7 +40,7 @@ def _run(folder: RunFolder, number: int) -> int:
         hosts = find_hosts(job.nodes, os.environ)
         folder.make(number)
     except (WindrowError, OSError) as error:
-        writer.add(AgentLeft(time.time(), str(error)))
+        writer.add(AgentLeft(time.time(), Leaving(Leave.TROUBLE, str(error))))
         writer.close()
         if isinstance(error, OSError):
             raise OutsideError(f"{folder.out} cannot be created: {error.strerror}") from error

@@ -1,8 +1,11 @@
 """What the agent decides: which task starts now, which is tried again, which this job will not run.
 
-Rule 1: no clock and no I/O in this file. Times come as arguments, in seconds since the epoch by one steady clock.
-Rule 2: everything that changes leaves a record, in order; the loop writes them down before it acts on them.
-Rule 3: a task starts only if it should end before the deadline; one with checkpoints, if it can get a piece done.
+Rule 1: no clock and no I/O in this file. Times come as arguments, in seconds since the epoch by one
+steady clock.
+Rule 2: everything that changes leaves a record, in order; the loop writes them down before it acts
+on them.
+Rule 3: a task starts only if it should end before the deadline; one with checkpoints, if it can get
+a piece done.
 """
 
 from __future__ import annotations
@@ -14,23 +17,26 @@ from typing import TYPE_CHECKING
 
 from windrow.agent import event_file as events
 from windrow.agent.checkpoints import Piece
+from windrow.agent.data.local_files import LocalFiles
 from windrow.agent.job_file import JobFile, TaskSpec
-from windrow.agent.local_files import LocalFiles
-from windrow.agent.order import Result
+from windrow.agent.order import Committed, Result
 from windrow.model.allocation import Allocation, Member
+from windrow.model.attempt import Leaving
 from windrow.model.cause import Cause
 from windrow.model.packing import Packing, Space
 
 if TYPE_CHECKING:
-    from windrow.storage.replicas import Replicas
+    from windrow.agent.data.replicas import Replicas
 
 IDLE_PIECES = 3
 """As many in a row may run out of time without a checkpoint."""
+_FAILED_HERE = "it failed in this job as often as it may be tried; another may have it, too"
 
 
 @dataclass(frozen=True, slots=True)
 class StartAttempt:
-    """Start this attempt on these nodes now. `gpus` are those that it has there, by their places; None: not counted."""
+    """Start this attempt on these nodes now. `gpus` are those that it has there, by their places;
+    None: not counted."""
 
     spec: TaskSpec
     attempt: int
@@ -45,23 +51,32 @@ class AgentCore:
         """`is_one_node`: all places of the allocation are on one machine, and share its disk."""
         self._specs: dict[int, TaskSpec] = {}
         self._home: dict[int, int] = {}  # the job of each task
-        self._nodes, self._shape = job.nodes, job.shape
+        self._nodes = job.nodes
+        self._shape = job.shape
         self._allocation = Allocation(job.nodes, self._shape, {}, _space(job))
         self.freed: list[str] = []
         """Files that nothing needs any more, for the loop to delete."""
-        self.deadline = self._latest = float("inf") if job.walltime_s is None else at + job.walltime_s - job.grace_s
-        self.local = LocalFiles(_replicas(job))
+        self.deadline = self._latest = (
+            float("inf") if job.walltime_s is None else at + job.walltime_s - job.grace_s
+        )
+        self.local = LocalFiles(
+            _replicas(job), 0 if is_one_node or job.nodes == 1 else job.small_bytes
+        )
         """What is on nodes alone."""
         self.unneeded: list[str] = []
         """What was, and nothing reads any more."""
-        self._node_of: dict[int, int] | None = {} if job.scratch else None  # of each attempt, where that matters
+        self._node_of: dict[int, int] | None = (
+            {} if job.scratch else None
+        )  # of each attempt, if that matters
         if job.scratch and job.nodes > 1 and not is_one_node:
             self._allocation.packing.prefer = self._near
         self._is_one_node = is_one_node
         self._longest_s = 0.0
         self._done: set[int] = set()
         self._failures: dict[int, int] = {}
-        self._cuts: Counter[int] = Counter()  # attempts that ended after a checkpoint, and were continued here
+        self._cuts: Counter[int] = (
+            Counter()
+        )  # attempts that ended after a checkpoint, and were continued here
         self._running: dict[int, tuple[int, float]] = {}  # attempt, begun
         self._is_draining = False
         self.has_lost = False
@@ -70,11 +85,14 @@ class AgentCore:
         self._copied: set[int] = set()  # tasks that other jobs may have, too
         self.beaten: set[int] = set()
         """Tasks that run here although another job has done them."""
-        self._awaited: dict[int, list[int]] = {}  # tasks here, by the parent elsewhere for which they wait
+        self._awaited: dict[
+            int, list[int]
+        ] = {}  # tasks here, by the parent elsewhere for which they wait
         self.adopt(job, at)
 
     def adopt(self, job: JobFile, at: float) -> None:
-        """The tasks of a job are to run here: its own when it starts, later those of another that has no nodes."""
+        """The tasks of a job are to run here: its own when it starts, later those of another that
+        has no nodes."""
         new = {spec.task: spec for spec in job.tasks if spec.task not in self._specs}
         self._specs |= new
         if job.scratch:
@@ -90,7 +108,9 @@ class AgentCore:
                     self._awaited.setdefault(parent, []).append(spec.task)
         closed = self._specs.keys() - new.keys() - self._allocation.open - self._done
         opened = {task: len(set(spec.parents) - self._done) for task, spec in new.items()}
-        self._allocation.add({t: Member(s.need, s.expected_s, opened[t], s.children) for t, s in new.items()})
+        self._allocation.add(
+            {t: Member(s.need, s.expected_s, opened[t], s.children) for t, s in new.items()}
+        )
         empty = Packing(self._nodes, self._shape)
         for task, spec in new.items():
             if task in self._allocation.open and not empty.can_ever_run(spec.need):
@@ -98,7 +118,10 @@ class AgentCore:
                 self._drop(self._allocation.abandon([task]), {task: why}, at)
         for task, spec in new.items():
             if gone := closed.intersection(spec.parents):
-                why = f"task {self._specs[min(gone)].id!r}, on which it depends, will not run in this job"
+                why = (
+                    f"task {self._specs[min(gone)].id!r}, on which it depends, will not run in "
+                    "this job"
+                )
                 self._drop(self._allocation.abandon([task]), {task: why}, at)
 
     def waits_for_any(self, job: JobFile) -> bool:
@@ -106,10 +129,14 @@ class AgentCore:
         return any(spec.task in self._awaited for spec in job.tasks)
 
     def can_adopt(self, job: JobFile, done: Collection[int], at: float) -> bool:
-        """Whether tasks of this other job could run here, and those that are ready now before the deadline."""
-        empty, left_s = Packing(self._nodes, self._shape), self.deadline - at
+        """Whether tasks of this other job could run here, and those that are ready now before the
+        deadline."""
+        empty = Packing(self._nodes, self._shape)
+        left_s = self.deadline - at
         ready = [spec for spec in job.tasks if self._done.union(done).issuperset(spec.parents)]
-        work_s = sum(spec.expected_s * (spec.nodes * self._shape.cores or spec.cores) for spec in ready)
+        work_s = sum(
+            spec.expected_s * (spec.nodes * self._shape.cores or spec.cores) for spec in ready
+        )
         return (
             bool(ready)
             and not self._is_draining
@@ -119,12 +146,15 @@ class AgentCore:
         )
 
     def can_host(self, job: JobFile, at: float) -> bool:
-        """Whether these copies could run beside all that is open here, and end before it: then they cost nothing."""
+        """Whether these copies could run beside all that is open here, and end before it: then they
+        cost nothing."""
         mine = [self._specs[task] for task in self._allocation.open]
         begun = {task: since for task, (_, since) in self._running.items()}
         end = max((begun.get(spec.task, at) + spec.expected_s for spec in mine), default=at)
         late = any(at + spec.expected_s > min(end, self.deadline) for spec in job.tasks)
-        is_mine = any(spec.task in self._specs or spec.parents for spec in job.tasks)  # of copies none has parents left
+        is_mine = any(
+            spec.task in self._specs or spec.parents for spec in job.tasks
+        )  # of copies none has parents left
         if late or is_mine or self._is_draining or len(mine) >= self._nodes * self._shape.cores:
             return False
         together = Packing(self._nodes, self._shape)
@@ -135,11 +165,15 @@ class AgentCore:
 
     def home_of(self, task: int | None, default: int) -> int:
         """The job in which a task is."""
-        return default if task is None else self._home.get(task, default)
+        if task is None:
+            return default
+        return self._home.get(task, default)
 
     def is_closed(self, job: int) -> bool:
         """Whether none of this job's tasks is open, and nothing is to leave its nodes."""
-        return not self.local.is_busy and not any(self._home[task] == job for task in self._allocation.open)
+        return not self.local.is_busy and not any(
+            self._home[task] == job for task in self._allocation.open
+        )
 
     @property
     def is_done(self) -> bool:
@@ -154,7 +188,9 @@ class AgentCore:
     @property
     def short_at(self) -> float:
         """From when on time alone may make tasks too late (`drop_late`)."""
-        return float("inf") if len(self._running) == len(self._allocation.open) else self.deadline - self._longest_s
+        if len(self._running) == len(self._allocation.open):
+            return float("inf")
+        return self.deadline - self._longest_s
 
     @property
     def may_be_beaten(self) -> bool:
@@ -178,22 +214,27 @@ class AgentCore:
 
     def take_records(self) -> list[events.Record]:
         """What happened since the last call."""
-        records, self._records = self._records, []
+        records = self._records
+        self._records = []
         return records
 
     def _note(self, record: events.Record) -> None:
         self._records.append(record)
         if self._node_of is not None:
-            self.unneeded += self.local.hear(record, self._node_of.get(getattr(record, "task", -1), 0))
+            self.unneeded += self.local.hear(
+                record, self._node_of.get(getattr(record, "task", -1), 0)
+            )
             self.deadline = self._latest - self.local.grace_s
 
-    def committed(self, path: str, why: str, at: float) -> None:
-        """A file that was on a node alone is on the shared file system, or cannot be brought there."""
-        if record := self.local.committed(path, why, at):
+    def committed(self, committed: Committed, at: float) -> None:
+        """A file that was on a node alone is on the shared file system, or cannot be brought
+        there."""
+        if record := self.local.committed(committed, at):
             self._note(record)
 
     def has_inputs(self, task: int) -> bool:
-        """Whether what a task that is about to start reads is on its node; what is not will be committed."""
+        """Whether what a task that is about to start reads is on its node; what is not will be
+        committed."""
         return self._node_of is None or self.local.is_ready(task, self._node_of[task])
 
     def _near(self, task: int) -> list[int]:
@@ -202,7 +243,8 @@ class AgentCore:
         return sorted(near, key=lambda node: (-near[node], node))
 
     def start(self, at: float) -> list[StartAttempt]:
-        """What is to be started now. Tasks whose turn it is but whose time has run out are dropped."""
+        """What is to be started now. Tasks whose turn it is but whose time has run out are
+        dropped."""
         starts: list[StartAttempt] = []
         again = not self._is_draining
         while again:
@@ -213,7 +255,11 @@ class AgentCore:
                     self._allocation.give_up(task)
                     again = True
                 elif at + spec.least_s > self.deadline:
-                    self._drop(self._allocation.give_up(task), {task: _no_time(spec, self.deadline - at)}, at)
+                    self._drop(
+                        self._allocation.give_up(task),
+                        {task: _no_time(spec, self.deadline - at)},
+                        at,
+                    )
                     again = True
                 else:
                     attempt = spec.attempts + self._failures.get(task, 0) + self._cuts[task] + 1
@@ -223,7 +269,9 @@ class AgentCore:
                         self._node_of[task] = 0 if self._is_one_node else nodes[0]
                         near_bytes = self.local.near(task).get(self._node_of[task], 0)
                     self._note(events.AttemptStarted(at, task, attempt, nodes, near_bytes))
-                    starts.append(StartAttempt(spec, attempt, nodes, self.packing.nodes.gpus_of(task)))
+                    starts.append(
+                        StartAttempt(spec, attempt, nodes, self.packing.nodes.gpus_of(task))
+                    )
         if self.packing.lacks_space and not self._running:  # nothing will make room
             waiting = sorted(self._allocation.open)
             why = "the limit on space leaves no room for its files"
@@ -234,31 +282,55 @@ class AgentCore:
         """An attempt has ended; `before_s` was done by earlier ones."""
         task = result.task
         attempt, begun = self._running.pop(task)
-        names = self._specs[task].names() if result.moved else {}
+        if result.moved:
+            names = self._specs[task].names()
+        else:
+            names = {}
         moved = tuple(one._replace(file=names.get(one.file, one.file)) for one in result.moved)
         if not result.why:
             local = self._specs[task].named(result.local)
-            measured = result.cpu_s, result.peak_bytes, tuple(result.sizes), round(before_s, 3), local, moved
+            measured = (
+                result.cpu_s,
+                result.peak_bytes,
+                tuple(result.sizes),
+                round(before_s, 3),
+                local,
+                moved,
+                result.fetch_s,
+            )
             self._note(events.AttemptFinished(at, task, attempt, begun, *measured))
             self._done.add(task)
             self.freed += self._allocation.finish(task, result.sizes or None)
             return
-        if result.cause in (Cause.SPACE, Cause.VOLUME):  # no fault of its own, and no use to try again at once
+        may_have_more = result.cause == Cause.MEMORY and self._specs[task].most_memory_bytes > 0
+        # it would not help to try again at once
+        if result.cause in (Cause.SPACE, Cause.VOLUME) or may_have_more:
             self._running[task] = attempt, begun
-            self.lost(task, result.why, at, Cause(result.cause))
+            more = "; it is to have more in another job" if may_have_more else ""
+            self.lost(task, result.why + more, at, Cause(result.cause))
             return
         if task in self.beaten or result.cause == Cause.SUPERSEDED:
-            self._note(events.AttemptLost(at, task, "another attempt finished first", Cause.SUPERSEDED))
+            self._note(
+                events.AttemptLost(at, task, "another attempt finished first", Cause.SUPERSEDED)
+            )
             self._leave_to_others(task)
             return
         self._failures[task] = self._failures.get(task, 0) + 1
         is_last = self._failures[task] > self._specs[task].retries
         final = is_last and task not in self._copied
-        how = result.exit, result.signal, result.why, final, result.tail, result.cpu_s, result.peak_bytes
+        how = (
+            result.exit,
+            result.signal,
+            result.why,
+            final,
+            result.tail,
+            result.cpu_s,
+            result.peak_bytes,
+        )
         self._note(events.AttemptFailed(at, task, attempt, begun, *how, result.cause, moved))
         if is_last and not final:
             self._leave_to_others(task)
-            self._note(events.TaskDeclined(at, task, events.FAILED_HERE))
+            self._note(events.TaskDeclined(at, task, _FAILED_HERE, has_failed=True))
         elif final:
             closed = self._allocation.give_up(task)
             why = f"task {self._specs[task].id!r}, on which it depends, failed"
@@ -273,16 +345,27 @@ class AgentCore:
         self._note(events.AttemptSaved(at, task, self._running[task][0], round(done_s, 3)))
 
     def cut(self, result: Result, piece: Piece, at: float, *, is_over: bool, ran_out: bool) -> None:
-        """An attempt with checkpoints has ended before its task was done; it continues here, or in another job.
+        """An attempt with checkpoints has ended before its task was done; it continues here, or in
+        another job.
 
         `is_over`: its time here is over; `ran_out`: because that of the job is.
         """
         task = result.task
-        spec, idle = self._specs[task], 0 if piece.has_gained else self._specs[task].idle + ran_out
+        spec = self._specs[task]
+        if piece.has_gained:
+            idle = 0
+        else:
+            idle = self._specs[task].idle + ran_out
         if is_over and idle >= IDLE_PIECES and spec.checkpoint:
             self._failures[task] = spec.retries  # it would not help to try again
-            what = f"{idle} jobs in a row ran out of time before it had written {' or '.join(spec.checkpoint.files)}"
-            fix = "allow longer jobs, raise its notice, or check that it writes these files when it is asked to"
+            what = (
+                f"{idle} jobs in a row ran out of time before it had written "
+                f"{' or '.join(spec.checkpoint.files)}"
+            )
+            fix = (
+                "allow longer jobs, raise its notice, or check that it writes these files when "
+                "it is asked to"
+            )
             return self.ended(replace(result, why=f"{what}; {fix}"), at)
         attempt, _ = self._running.pop(task)
         self._note(events.AttemptSaved(at, task, attempt, round(piece.done_s, 3), True, idle))
@@ -298,7 +381,8 @@ class AgentCore:
         return self._specs[task]
 
     def _leave_to_others(self, task: int) -> None:
-        """It will not run here any more. What waits for it here hears of its end from another job, if not yet."""
+        """It will not run here any more. What waits for it here hears of its end from another job,
+        if not yet."""
         self.packing.finish(task)
         if task in self.beaten:
             self.beaten.discard(task)
@@ -306,7 +390,9 @@ class AgentCore:
             self._allocation.done_elsewhere(task)
             return
         self._allocation.open.discard(task)
-        if waiting := [child for child in self._specs[task].children if child in self._allocation.open]:
+        if waiting := [
+            child for child in self._specs[task].children if child in self._allocation.open
+        ]:
             self._awaited[task] = waiting
 
     def lost(self, task: int, why: str, at: float, cause: Cause = Cause.LOST) -> None:
@@ -319,7 +405,8 @@ class AgentCore:
         self._drop([t for t in closed if t != task], {}, at)
 
     def done_elsewhere(self, task: int) -> None:
-        """A task was done in another job: one for which tasks here wait, or one that is here as well."""
+        """A task was done in another job: one for which tasks here wait, or one that is here as
+        well."""
         children = self._awaited.pop(task, [])
         self._allocation.parent_done(children)
         if task not in self._running:
@@ -336,7 +423,8 @@ class AgentCore:
         self._drop(self._allocation.abandon(waiting), dict.fromkeys(waiting, why), at)
 
     def drop_late(self, at: float) -> None:
-        """Drop what could not end in time even if it started now. Cheap until the time gets short."""
+        """Drop what could not end in time even if it started now. Cheap until the time gets
+        short."""
         if at + self._longest_s <= self.deadline:
             return
         waiting = [t for t in self._allocation.open if t not in self._running]
@@ -349,23 +437,29 @@ class AgentCore:
         self._is_draining = self._is_draining or job is None
         if job is None:
             self.packing.withdraw()
-        waiting = sorted(t for t in self._allocation.open if t not in self._running and job in (None, self._home[t]))
+        waiting = sorted(
+            t
+            for t in self._allocation.open
+            if t not in self._running and job in (None, self._home[t])
+        )
         self._drop(self._allocation.abandon(waiting), dict.fromkeys(waiting, why), at)
 
-    def end(self, why: str, at: float) -> None:
+    def end(self, why: Leaving, at: float) -> None:
         """The agent leaves. What runs is lost; what waits was dropped."""
-        self.drain(why, at)
+        self.drain(why.words, at)
         for task in self.running:
-            self.lost(task, why, at, cause_of_end(why))
+            self.lost(task, why.words, at, why.cause)
         self._note(events.AgentLeft(at, why))
 
     def _drop(self, tasks: Iterable[int], whys: dict[int, str], at: float) -> None:
-        """events.Record these tasks as dropped, each for its own reason or that of what it depends on."""
+        """Record these tasks as dropped, each for its own reason or that of what it depends on."""
         gone = dict.fromkeys(tasks, "a task on which it depends will not run in this job")
         for task, why in gone.items():
             self._note(events.TaskDeclined(at, task, whys.get(task, why)))
         if gone and self._awaited:
-            left = {p: [c for c in children if c not in gone] for p, children in self._awaited.items()}
+            left = {
+                p: [c for c in children if c not in gone] for p, children in self._awaited.items()
+            }
             self._awaited = {parent: children for parent, children in left.items() if children}
 
 
@@ -380,19 +474,17 @@ def _space(job: JobFile) -> Space | None:
 def _replicas(job: JobFile) -> Replicas | None:
     if not job.scratch or not any(spec.mounts for spec in job.tasks):
         return None
-    from windrow.storage.replicas import Replicas  # noqa: PLC0415  (few jobs have volumes)
+    from windrow.agent.data.replicas import Replicas  # noqa: PLC0415  (few jobs have volumes)
 
     known = job.loss_rate > 0  # it counts as one loss
     return Replicas(seen_s=job.nodes / job.loss_rate if known else 0.0, losses=float(known))
 
 
-def cause_of_end(why: str) -> Cause:
-    """Why tasks are lost that still run when the agent leaves for this reason."""
-    if why == events.OUT_OF_TIME:
-        return Cause.TIME_LIMIT
-    return Cause.CANCELLED if why.startswith("stopped by signal") else Cause.AGENT
-
-
 def _no_time(spec: TaskSpec, left_s: float) -> str:
-    least = "needs a piece of" if spec.least_s < spec.expected_s else "is expected to run"
-    return f"no time left: it {least} {spec.least_s:.0f} s, but only {max(0.0, left_s):.0f} s are left"
+    if spec.least_s < spec.expected_s:
+        least = "needs a piece of"
+    else:
+        least = "is expected to run"
+    return (
+        f"no time left: it {least} {spec.least_s:.0f} s, but only {max(0.0, left_s):.0f} s are left"
+    )

@@ -1,14 +1,16 @@
-"""The nodes of an allocation at work: starts orders where they were placed, and says how they ended.
+"""The nodes of an allocation at work: starts orders where they were placed, and says how they
+ended.
 
-The first node is this one (`runner`); on each other runs one long-lived step (`remote`). A job has a crew, and so has a
-pool. Tasks go by keys that are never used twice at a time.
+The first node is this one (`runner`); on each other runs one long-lived step (`remote`). A job has
+a crew, and so has a pool. Tasks go by keys that are never used twice at a time.
 
-Rule 1: a queue that ends a job may end its tasks and steps first, and us an instant later. Who looks as if he had been
-told to go is in doubt: results wait for the stop that may follow.
+Rule 1: a queue that ends a job may end its tasks and steps first, and us an instant later. Who
+looks as if he had been told to go is in doubt: results wait for the stop that may follow.
 Rule 2: what was told to go with its node has not failed; it is lost with the node.
 Rule 3: whatever ends the work, tasks are told (SIGTERM), given time, and killed.
-Rule 4: Slurm tells steps, and not us, when it is about to take the nodes away (GraceTime). Where that is to be heard,
-a step outlives this word, and there is one on our own node if there is no other.
+Rule 4: Slurm tells steps, and not us, when it is about to take the nodes away (GraceTime). If
+that is to be heard, a step outlives this word, and there is one on our own node if there is no
+other.
 """
 
 from __future__ import annotations
@@ -24,7 +26,7 @@ from typing import Any
 from windrow.agent.folder import RunFolder
 from windrow.agent.hosts import Hosts
 from windrow.agent.job_file import JobFile
-from windrow.agent.order import Order, Result
+from windrow.agent.order import Committed, Order, Result
 from windrow.agent.remote import RemoteNode, let_end
 from windrow.agent.runner import Runner
 from windrow.agent.signals import Wake
@@ -37,10 +39,15 @@ _DISMISS_S = 3.0  # longer than a node gives its own tasks
 class Crew:
     """All nodes, by their places."""
 
-    def __init__(self, hosts: Hosts, nodes: int, wake: Wake, *, doubts: bool, hears_notices: bool = False) -> None:
-        """`doubts`: whether a queue may end tasks before it ends us (rule 1). `hears_notices`: rule 4."""
+    def __init__(
+        self, hosts: Hosts, nodes: int, wake: Wake, *, doubts: bool, hears_notices: bool = False
+    ) -> None:
+        """`doubts`: whether a queue may end tasks before it ends us (rule 1). `hears_notices`: rule
+        4."""
         self.names = hosts.names[:nodes]
-        self._hosts, self._wake, self._doubts = hosts, wake, doubts
+        self._hosts = hosts
+        self._wake = wake
+        self._doubts = doubts
         self._here = Runner(os.environ)
         self._others: dict[int, RemoteNode] = {}
         self._hears_notices = hears_notices
@@ -54,23 +61,32 @@ class Crew:
         self._told: set[int] = set()  # what we stopped ourselves: no doubt about why it ended
 
     def use_disks(self, folder: RunFolder, job: JobFile) -> None:
-        """Let each node use its own disk for this job. OutsideError where that of this one cannot be used."""
-        from windrow.agent.node_data import NodeData, plan_of  # noqa: PLC0415  (few jobs have such data)
+        """Let each node use its own disk for this job. OutsideError if that of this one cannot
+        be used."""
+        from windrow.agent.data.node_data import NodeData, plan_of  # noqa: PLC0415  (few jobs have such data)
 
-        facing = self.names[:2][-1] if self._hosts.is_cluster else ""
+        if self._hosts.is_cluster:
+            facing = self.names[:2][-1]
+        else:
+            facing = ""
         if (plan := plan_of(folder, job, 0, facing)) is not None:
             self._data = ("--data", str(folder.path), str(job.job), self.names[0])
             self._here.data = NodeData(plan)
             self._poll.register(self._here.data.fd, select.POLLIN)
 
     def reach(self) -> None:
-        """Begin a step on every other node. OutsideError where nothing can be started on one."""
+        """Begin a step on every other node. OutsideError if nothing can be started on one."""
         node = (*here("node"), *(("--notices",) if self._hears_notices else ()))
         places = range(1, 1 if self._hosts.are_here else len(self.names))
         for place in places or ([_EAR] if self._hears_notices and self._hosts.has_steps else ()):
             where = max(0, place)
-            data = (*self._data, str(place)) if self._data and place != _EAR else ()
-            self._others[place] = RemoteNode(self.names[where], (*self._hosts.launch(where), *node, *data))
+            if self._data and place != _EAR:
+                data = (*self._data, str(place))
+            else:
+                data = ()
+            self._others[place] = RemoteNode(
+                self.names[where], (*self._hosts.launch(where), *node, *data)
+            )
             self._poll.register(self._others[place].fd, select.POLLIN)
 
     def start(self, place: int, order: Order) -> None:
@@ -86,8 +102,9 @@ class Crew:
         for node in self._nodes():
             node.drop(paths)
 
-    def take_committed(self) -> list[tuple[str, str]]:
-        """Files for which a commit has ended since the last call, each with what went wrong, if anything did."""
+    def take_committed(self) -> list[Committed]:
+        """Files for which a commit has ended since the last call, each with what went wrong, if
+        anything did."""
         return [one for node in self._nodes() for one in node.take_committed()]
 
     def watch(self, door: int) -> None:
@@ -145,7 +162,9 @@ class Crew:
             self._pass_on(place, [None])
         if lost:
             self._wake.wait_for_stop()
-        gone = [(place, sorted([*node.running, *self._gone.pop(place, [])])) for place, node in lost]
+        gone = [
+            (place, sorted([*node.running, *self._gone.pop(place, [])])) for place, node in lost
+        ]
         return [one for one in gone if one[0] != _EAR]  # which runs nothing, and is not missed
 
     def stop(self, keys: Collection[int], number: int) -> None:
@@ -160,9 +179,13 @@ class Crew:
             node.ask(keys)
 
     def end(
-        self, patience_s: float, take: Callable[[Result], None], meanwhile: Callable[[], bool] = lambda: False
+        self,
+        patience_s: float,
+        take: Callable[[Result], None],
+        meanwhile: Callable[[], bool] = lambda: False,
     ) -> None:
-        """End whatever runs, everywhere: told first, then killed. What comes of it is handed over as it comes.
+        """End whatever runs, everywhere: told first, then killed. What comes of it is handed over
+        as it comes.
 
         While `meanwhile` says so, nodes still copy files when their tasks have ended.
         """
@@ -188,7 +211,8 @@ class Crew:
             node.kill()
 
     def kill(self) -> None:
-        """End what runs here at once. Other nodes end what they run when their connection is closed."""
+        """End what runs here at once. Other nodes end what they run when their connection is
+        closed."""
         self._here.end()
 
     def _nodes(self) -> list[Runner | RemoteNode]:

@@ -1,18 +1,21 @@
 """The jobs at which one agent works, and their files: its own, and those that it took over.
 
-A batch system may start a run's jobs in any order. A job that has nodes, and waits for tasks of a job that has none,
-takes that job over: it claims it, runs its tasks in its own allocation, and writes what happens to them into the events
-file of the job that they are in. When the queue starts the other job after all, its agent finds the claim and leaves.
+A batch system may start a run's jobs in any order. A job that has nodes, and waits for tasks of a
+job that has none, takes that job over: it claims it, runs its tasks in its own allocation, and
+writes what happens to them into the events file of the job that they are in. When the queue starts
+the other job after all, its agent finds the claim and leaves.
 
-Rule 1: only a job of this site not claimed by any agent is taken, only where its tasks fit this allocation, and only if
-those that are ready should end before the deadline. Rule 2: claim first, then look for the fence; the manager does it
-the other way round, so at least one of the two sees the other. Rule 3: records are written before what they say is
-acted on. Rule 4: a job that is `offered` has only copies of tasks that run elsewhere. An agent whose nodes are idle
-takes it at once, where its own tasks need neither the room nor less time.
+Rule 1: only a job of this site not claimed by any agent is taken, only if its tasks fit this
+allocation, and only if those that are ready should end before the deadline. Rule 2: claim first,
+then look for the fence; the manager does it the other way round, so at least one of the two sees
+the other. Rule 3: records are written before what they say is acted on. Rule 4: a job that is
+`offered` has only copies of tasks that run elsewhere. An agent whose nodes are idle takes it at
+once, if its own tasks need neither the room nor less time.
 
-News of tasks for which tasks here wait come from the other agents' events files and from the manager's lists: of
-abandoned tasks, and of those whose files have arrived from elsewhere. What another job lost or dropped is no news: the
-manager plans it again, and its end will stand in the events of a later job.
+News of tasks for which tasks here wait come from the other agents' events files and from the
+manager's lists: of abandoned tasks, and of those whose files have arrived from elsewhere. What
+another job lost or dropped is no news: the manager plans it again, and its end will stand in the
+events of a later job.
 """
 
 from __future__ import annotations
@@ -23,7 +26,6 @@ from collections.abc import Iterable, Iterator
 from windrow.agent.claim import claim, is_fenced
 from windrow.agent.core import AgentCore
 from windrow.agent.event_file import (
-    DONE,
     AgentLeft,
     AgentStarted,
     AttemptFailed,
@@ -35,13 +37,14 @@ from windrow.agent.event_file import (
 from windrow.agent.folder import RunFolder
 from windrow.agent.job_file import JobFile, read_job
 from windrow.errors import InputError
+from windrow.model.attempt import DONE, Leaving
 
 GIVEN_UP = "the run has given this job up"
 _SLOWEST_S = 5.0
 _BACK_OFF = 1.5
 
 News = tuple[int, str]
-"""A task of another job, and why it will never be done; empty where it is."""
+"""A task of another job, and why it will never be done; empty if it is."""
 
 
 class Elsewhere:
@@ -49,7 +52,8 @@ class Elsewhere:
 
     def __init__(self, folder: RunFolder, job: JobFile, mine: Iterable[int] = ()) -> None:
         """`mine`: other jobs that this agent works at."""
-        self._folder, self._job = folder, job
+        self._folder = folder
+        self._job = job
         self._passed_over = {job.job, *job.over, *mine}
         self._tails: dict[int, Tail] = {}
         self._abandoned = Tail(folder.abandoned, job.abandoned_bytes)
@@ -74,26 +78,41 @@ class Elsewhere:
     def look(self) -> list[News]:
         """What is new since the last look."""
         given_up = "the run has given it up, or a task on which it depends"
-        news = [*self._from_jobs(), *((int(record["task"]), given_up) for record in self._abandoned.read_json())]
+        news = [
+            *self._from_jobs(),
+            *((int(record["task"]), given_up) for record in self._abandoned.read_json()),
+        ]
         news += [(int(record["task"]), "") for record in self._arrived.read_json()]
-        # What else the run does is no reason to look more often.
+        # What else the run does does not call for a look more often.
         news = [(task, why_never) for task, why_never in news if task in self._concern]
-        self.wait_s = self._job.poll_s if news or not self.wait_s else min(self.wait_s * _BACK_OFF, _SLOWEST_S)
+        if news or not self.wait_s:
+            self.wait_s = self._job.poll_s
+        else:
+            self.wait_s = min(self.wait_s * _BACK_OFF, _SLOWEST_S)
         return news
 
     def _reads(self, parent: int, names: tuple[str, ...]) -> bool:
-        """Whether tasks here read these outputs of a task, which are on a node of another job alone."""
+        """Whether tasks here read these outputs of a task, which are on a node of another job
+        alone."""
         readers = (spec for spec in self._job.tasks if parent in spec.parents)
         return any(not set(names).isdisjoint(spec.inputs) for spec in readers)
 
     def _from_jobs(self) -> Iterator[News]:
         for number in self._folder.numbers():
-            if number not in self._passed_over and number not in self._tails and number >= self._job.over_below:
-                self._tails[number] = Tail(self._folder.events(number), self._job.heard_bytes.get(str(number), 0))
+            if (
+                number not in self._passed_over
+                and number not in self._tails
+                and number >= self._job.over_below
+            ):
+                self._tails[number] = Tail(
+                    self._folder.events(number), self._job.heard_bytes.get(str(number), 0)
+                )
         for number, tail in self._tails.items():
             while not tail.has_ended and (records := tail.read()):
                 for record in records:
-                    if number in self._job.given_up:  # as the manager takes it (`translate.from_given_up`)
+                    if (
+                        number in self._job.given_up
+                    ):  # as the manager takes it (`translate.from_given_up`)
                         if isinstance(record, AttemptFinished) and not record.local:
                             yield record.task, ""
                     elif isinstance(record, (AttemptFinished, OutputsCommitted)):
@@ -107,10 +126,19 @@ class Desk:
     """What an agent reads and writes. The first job is its own."""
 
     def __init__(
-        self, folder: RunFolder, job: JobFile, core: AgentCore, writer: Writer, hosts: tuple[str, ...], queue_id: str
+        self,
+        folder: RunFolder,
+        job: JobFile,
+        core: AgentCore,
+        writer: Writer,
+        hosts: tuple[str, ...],
+        queue_id: str,
     ) -> None:
-        self._folder, self._job, self._core = folder, job, core
-        self._hosts, self._queue_id = hosts, queue_id
+        self._folder = folder
+        self._job = job
+        self._core = core
+        self._hosts = hosts
+        self._queue_id = queue_id
         self._writers = {job.job: writer}
         self._sources = {job.job: Elsewhere(folder, job)}
         self._look_at = self._idle_since = 0.0
@@ -119,7 +147,9 @@ class Desk:
     def begin(self, at: float) -> None:
         """The job starts."""
         self._idle_since = at
-        self._writers[self._job.job].add(AgentStarted(at, self._hosts[0], os.getpid(), self._queue_id, self._hosts))
+        self._writers[self._job.job].add(
+            AgentStarted(at, self._hosts[0], os.getpid(), self._queue_id, self._hosts)
+        )
         self.write(at)
 
     @property
@@ -129,13 +159,17 @@ class Desk:
 
     def look_again_s(self, now: float) -> float | None:
         """Seconds until `hear` should be called; None while nothing is waited for."""
-        return max(0.0, self._look_at - now) if self._listens else None
+        if self._listens:
+            return max(0.0, self._look_at - now)
+        return None
 
     @property
     def take_over_at(self) -> float:
         """From when on `take_over` may have something to do."""
         is_idle = self._core.is_waiting_for_others and not self._core.running
-        return self._idle_since + self._job.takeover_s if is_idle else float("inf")
+        if is_idle:
+            return self._idle_since + self._job.takeover_s
+        return float("inf")
 
     @property
     def may_host(self) -> bool:
@@ -144,11 +178,14 @@ class Desk:
 
     def sync_due_s(self) -> float | None:
         """Seconds until `write` should be called though nothing happened."""
-        due = [due_s for writer in self._writers.values() if (due_s := writer.sync_due_s()) is not None]
+        due = [
+            due_s for writer in self._writers.values() if (due_s := writer.sync_due_s()) is not None
+        ]
         return min(due, default=None)
 
     def hear(self, now: float) -> None:
-        """Take in what other jobs have done, and which jobs were given up. Before anything is started."""
+        """Take in what other jobs have done, and which jobs were given up. Before anything is
+        started."""
         if self._listens and now >= self._look_at:
             for source in self._sources.values():
                 self._tell(source.look(), now)
@@ -159,7 +196,8 @@ class Desk:
                     self._core.drain(GIVEN_UP, now, None if number == self._job.job else number)
 
     def take_over(self, now: float) -> bool:
-        """Take another job's tasks if nothing has run here for a while, and tasks wait for them. Whether it did."""
+        """Take another job's tasks if nothing has run here for a while, and tasks wait for them.
+        Whether it did."""
         if self._core.running or not self._core.is_waiting_for_others:
             self._idle_since = now
         if now - self._idle_since >= self._job.takeover_s:
@@ -167,11 +205,18 @@ class Desk:
             return any(self._take(number, now) for number in self._folder.numbers())
         if not self.may_host:
             return False
-        return any(self._take(n, now, is_offer=True) for n in self._folder.numbers() if n not in self._refused)
+        return any(
+            self._take(n, now, is_offer=True)
+            for n in self._folder.numbers()
+            if n not in self._refused
+        )
 
     def _take(self, number: int, now: float, *, is_offer: bool = False) -> bool:
-        """Take this job, if it has not been started and it fits; only one that `is_offer`ed. Whether it did."""
-        is_old = number < self._job.over_below or number in self._job.over or number in self._writers
+        """Take this job, if it has not been started and it fits; only one that `is_offer`ed.
+        Whether it did."""
+        is_old = (
+            number < self._job.over_below or number in self._job.over or number in self._writers
+        )
         if is_old or self._folder.claim(number).exists() or is_fenced(self._folder, number):
             self._refused.add(number)
             return False
@@ -190,10 +235,12 @@ class Desk:
         done = {task for task, why_never in news if not why_never}
         if not is_offer and not self._core.can_adopt(job, done, now):
             return False
-        holder = claim(self._folder.claim(number), self._hosts[0], self._queue_id, now, by_job=self._job.job)
+        holder = claim(
+            self._folder.claim(number), self._hosts[0], self._queue_id, now, by_job=self._job.job
+        )
         if holder or is_fenced(self._folder, number):
             return False
-        writer = Writer(self._folder.events(number))
+        writer = self._writers[self._job.job].beside(self._folder.events(number))
         self._writers[number], self._sources[number] = writer, source
         mine = os.getpid(), self._queue_id, self._hosts, self._job.job
         writer.add(AgentStarted(now, self._hosts[0], *mine))
@@ -209,8 +256,9 @@ class Desk:
             else:
                 self._core.done_elsewhere(task)
 
-    def write(self, at: float, why: str = DONE) -> None:
-        """Write what happened, each record into the file of its job. A job that was taken over and is done ends."""
+    def write(self, at: float, why: Leaving = DONE) -> None:
+        """Write what happened, each record into the file of its job. A job that was taken over and
+        is done ends."""
         for record in self._core.take_records():
             home = self._core.home_of(getattr(record, "task", None), self._job.job)
             self._writers[home if home in self._writers else self._job.job].add(record)
@@ -224,7 +272,13 @@ class Desk:
             if writer.sync_due_s() == 0:
                 writer.sync()
 
-    def end(self, why: str, at: float) -> None:
+    def sync(self) -> None:
+        """What was written lasts: it is about to be acted on in a way that cannot be undone."""
+        for writer in self._writers.values():
+            if writer.sync_due_s() is not None:
+                writer.sync()
+
+    def end(self, why: Leaving, at: float) -> None:
         """The agent leaves."""
         self._core.end(why, at)
         self.write(at, why)

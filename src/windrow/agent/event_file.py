@@ -1,11 +1,14 @@
-"""The events file of a job: one JSON line for each thing that happened, appended by the job's agent.
+"""The events file of a job: one JSON line for each thing that happened, appended by the job's
+agent.
 
-Rule 1: only whole lines count. A last line without its newline is being written, or never will be; readers wait. So
-they do at a zero byte, which on a network file system stands for what has not arrived yet.
+Rule 1: only whole lines count. A last line without its newline is being written, or never will be;
+readers wait. So they do at a zero byte, which on a network file system stands for what has not
+arrived yet.
 Rule 2: one writer. What it could not write whole, it takes back.
 Rule 3: what is written survives the agent; what is synced (within a second) survives the machine.
 
-`at` and `begun` are seconds since the epoch by the agent's steady clock: steps of the system's clock do not show.
+`at` and `begun` are seconds since the epoch by the agent's steady clock: steps of the system's
+clock do not show.
 """
 
 from __future__ import annotations
@@ -13,7 +16,6 @@ from __future__ import annotations
 import errno
 import json
 import os
-import re
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -22,13 +24,15 @@ from typing import Any, ClassVar, TypeVar, Union, get_args
 
 from windrow.agent.order import Moved
 from windrow.errors import InputError, OutsideError
-from windrow.files import about_to_write, append_whole, disk_faults
+from windrow.files import about_to_write, append_whole, disk_faults, sync
+from windrow.model.attempt import Leave, Leaving
 from windrow.model.cause import Cause
 
 
 @dataclass(frozen=True, slots=True)
 class AgentStarted:
-    """The agent has started. `hosts` are its nodes in order; tasks name them by their place in this list.
+    """The agent has started. `hosts` are its nodes in order; tasks name them by their place in this
+    list.
 
     `by_job`: the agent is that of this other job, which has taken the tasks over.
     """
@@ -44,7 +48,8 @@ class AgentStarted:
 
 @dataclass(frozen=True, slots=True)
 class AttemptStarted:
-    """An attempt was started on these nodes. `near_bytes`: of what it reads, so much was on the first of them alone."""
+    """An attempt was started on these nodes. `near_bytes`: of what it reads, so much was on the
+    first of them alone."""
 
     what: ClassVar[str] = "task-started"
     at: float
@@ -56,11 +61,13 @@ class AttemptStarted:
 
 @dataclass(frozen=True, slots=True)
 class AttemptFinished:
-    """A task is done: exit code 0, outputs there. `peak_bytes` is 0 where it was too small to be told.
+    """A task is done: exit code 0, outputs there. `peak_bytes` is 0 if it was too small to be
+    told.
 
-    `sizes` are the bytes of its outputs, in their order; of a folder, of all that is in it. `before_s`: how long
-    earlier attempts had run up to the checkpoint from which it continued. `local`: outputs that are on its node alone.
-    `moved`: files that came to its node or left it, each with how (`order.Moved`) and its bytes.
+    `sizes` are the bytes of its outputs, in their order; of a folder, of all that is in it.
+    `before_s`: how long earlier attempts had run up to the checkpoint from which it continued.
+    `local`: outputs that are on its node alone. `moved`: files that came to its node or left it,
+    each with how (`order.Moved`) and its bytes. `fetch_s`: how long it waited for those that came.
     """
 
     what: ClassVar[str] = "task-finished"
@@ -74,11 +81,13 @@ class AttemptFinished:
     before_s: float = 0.0
     local: tuple[str, ...] = ()
     moved: tuple[Moved, ...] = ()
+    fetch_s: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class OutputsCommitted:
-    """These outputs of a task that has finished were copied from its node to the shared file system.
+    """These outputs of a task that has finished were copied from its node to the shared file
+    system.
 
     `local`: those that still are on the node alone.
     """
@@ -91,8 +100,27 @@ class OutputsCommitted:
 
 
 @dataclass(frozen=True, slots=True)
+class CommitFailed:
+    """This output of a task that has finished cannot be copied from its node to its place; it goes
+    with the node.
+
+    `cause`: `space` if it is the fault of a disk, or of the way there; else it would happen again.
+    `errno`: the number of the system's error, 0 if there is none.
+    """
+
+    what: ClassVar[str] = "task-not-committed"
+    at: float
+    task: int
+    file: str
+    why: str
+    cause: str
+    errno: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class AttemptFailed:
-    """An attempt failed. `final`: it will not be tried again in this job. `tail`: the last lines that it printed."""
+    """An attempt failed. `final`: it will not be tried again in this job. `tail`: the last lines
+    that it printed."""
 
     what: ClassVar[str] = "task-failed"
     at: float
@@ -112,12 +140,16 @@ class AttemptFailed:
 
 @dataclass(frozen=True, slots=True)
 class TaskDeclined:
-    """This job will not run the task; nothing of it was started since its last failure, if any."""
+    """This job will not run the task; nothing of it was started since its last failure, if any.
+
+    `has_failed`: as often as it may be tried in this job; another may have it, too.
+    """
 
     what: ClassVar[str] = "task-dropped"
     at: float
     task: int
     why: str
+    has_failed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,10 +165,11 @@ class AttemptLost:
 
 @dataclass(frozen=True, slots=True)
 class AttemptSaved:
-    """A task has written a checkpoint: this much of its run, in seconds and over all attempts, is kept.
+    """A task has written a checkpoint: this much of its run, in seconds and over all attempts, is
+    kept.
 
-    `ended`: the attempt is over, and the next continues from there. `idle`: how many pieces in a row, this one
-    included, ran out of time and kept nothing.
+    `ended`: the attempt is over, and the next continues from there. `idle`: how many pieces in a
+    row, this one included, ran out of time and kept nothing.
     """
 
     what: ClassVar[str] = "task-saved"
@@ -154,40 +187,18 @@ class AgentLeft:
 
     what: ClassVar[str] = "job-ended"
     at: float
-    why: str
+    why: Leaving
 
 
-SELDOM = ("sizes", "before_s", "near_bytes", "local", "moved")
-"""What is told only where it says something."""
-FAILED_HERE = "it failed in this job as often as it may be tried; another may have it, too"
-"""Why a job declines a task that may be in several jobs."""
-DONE = "nothing is left to do"
-"""Why an agent leaves that has done all it could."""
-OUT_OF_TIME = "the walltime is nearly over"
-"""Why an agent leaves whose time is up."""
-NOTICED = "the queue is about to take its nodes away"
-"""Why an agent leaves that was told in time, and whose tasks have left before."""
-_NODE_LOST = "node {} was lost"
-"""Why an agent leaves that has lost a node."""
-
-
-def node_lost(node: str) -> str:
-    """These words for this node."""
-    return _NODE_LOST.format(node)
-
-
-def lost_node(why: str | None) -> str:
-    """The node in these words; empty where they say something else."""
-    found = re.fullmatch(_NODE_LOST.format("(.*)"), why or "")
-    return found[1] if found else ""
-
-
+SELDOM = ("sizes", "before_s", "near_bytes", "local", "moved", "fetch_s", "has_failed")
+"""What is told only if it says something."""
 # Not with |: a value at run time, on the Python of any site (`travel`).
 Record = Union[  # noqa: UP007
     AgentStarted,
     AttemptStarted,
     AttemptFinished,
     OutputsCommitted,
+    CommitFailed,
     AttemptFailed,
     TaskDeclined,
     AttemptLost,
@@ -220,6 +231,9 @@ def decode(line: bytes) -> Record:
             fields[name] = tuple(fields[name])
         if "moved" in fields:
             fields["moved"] = tuple(Moved(*one) for one in fields["moved"])
+        if kind is AgentLeft:
+            reason, about = fields["why"]
+            fields["why"] = Leaving(Leave(reason), about)
         return kind(**fields)
     except (KeyError, TypeError, AttributeError) as error:
         raise ValueError(str(error)) from error
@@ -228,16 +242,23 @@ def decode(line: bytes) -> Record:
 class Writer:
     """Appends records. Nothing is in the file before `flush`."""
 
-    def __init__(self, path: Path, sync_every_s: float = 1.0) -> None:
-        self._path = path
+    def __init__(
+        self, path: Path, sync_every_s: float = 1.0, now_s: Callable[[], float] = time.monotonic
+    ) -> None:
+        self.path = path
         self._sync_every_s = sync_every_s
+        self._now_s = now_s
         self._waiting: list[str] = []
         self._unsynced_since: float | None = None
         self._fd = -1
-        with disk_faults(f"{self._path} cannot be written"):
+        with disk_faults(f"{self.path} cannot be written"):
             about_to_write(path)
             self._fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
             self._size = os.fstat(self._fd).st_size
+
+    def beside(self, path: Path) -> Writer:
+        """A writer to this file with the same habits."""
+        return Writer(path, self._sync_every_s, self._now_s)
 
     def add(self, record: Record) -> None:
         """This happened."""
@@ -249,23 +270,23 @@ class Writer:
             return
         data = "".join(self._waiting).encode()
         self._waiting.clear()
-        with disk_faults(f"{self._path} cannot be written"):
+        with disk_faults(f"{self.path} cannot be written"):
             append_whole(self._fd, data, self._size)
         self._size += len(data)
         if self._unsynced_since is None:
-            self._unsynced_since = time.monotonic()
+            self._unsynced_since = self._now_s()
 
     def sync_due_s(self) -> float | None:
         """Seconds until `sync` should be called; None while there is nothing to sync."""
         if self._unsynced_since is None:
             return None
-        return max(0.0, self._unsynced_since + self._sync_every_s - time.monotonic())
+        return max(0.0, self._unsynced_since + self._sync_every_s - self._now_s())
 
     def sync(self) -> None:
         """Make what was flushed survive the machine."""
         self._unsynced_since = None
-        with disk_faults(f"{self._path} cannot be written"):
-            os.fsync(self._fd)
+        with disk_faults(f"{self.path} cannot be written"):
+            sync(self._fd)
 
     def close(self) -> None:
         """Write, sync and close."""
@@ -276,13 +297,15 @@ class Writer:
             self.__del__()
 
     def __del__(self) -> None:
-        fd, self._fd = self._fd, -1
+        fd = self._fd
+        self._fd = -1
         if fd >= 0:
             os.close(fd)
 
 
 class Tail:
-    """What is new in a file that grows since the last look: its whole lines. A file that is not there has none.
+    """What is new in a file that grows since the last look: its whole lines. A file that is not
+    there has none.
 
     Each look takes in at most some megabytes, so look again until there is nothing.
     """
@@ -292,7 +315,7 @@ class Tail:
         """How many bytes have been read; a new tail can begin there."""
         self.has_ended = False
         """Whether the agent said that it leaves; nothing follows."""
-        self._path = path
+        self.path = path
         self._lines = 0
 
     def read(self) -> list[Record]:
@@ -308,13 +331,16 @@ class Tail:
 
     def _new(self, decoded: Callable[[bytes], T], what: str) -> list[T]:
         try:
-            with self._path.open("rb", buffering=0) as file:
+            with self.path.open("rb", buffering=0) as file:
                 file.seek(self.offset)
                 data = file.read(_CHUNK_BYTES)
         except OSError as error:
-            if error.errno in (errno.ENOENT, errno.ESTALE):  # not there yet, or replaced at this moment
+            if error.errno in (
+                errno.ENOENT,
+                errno.ESTALE,
+            ):  # not there yet, or replaced at this moment
                 return []
-            raise OutsideError(f"{self._path} cannot be read: {error.strerror}") from error
+            raise OutsideError(f"{self.path} cannot be read: {error.strerror}") from error
         data = data.partition(b"\0")[0]
         end = data.rfind(b"\n") + 1
         self.offset += end
@@ -324,17 +350,25 @@ class Tail:
             try:
                 found.append(decoded(line))
             except ValueError as error:
-                raise InputError(self._path, f"is not {what} ({error})", line=self._lines) from error
+                raise InputError(self.path, f"is not {what} ({error})", line=self._lines) from error
         return found
 
 
-def last_word(path: Path, offset: int) -> str | None:
+def last_word(path: Path, offset: int) -> Leaving | None:
     """Why the agent left, if it said so within the first `offset` bytes of its file."""
+    record = last_record(path, offset)
+    if isinstance(record, AgentLeft):
+        return record.why
+    return None
+
+
+def last_record(path: Path, offset: int) -> Record | None:
+    """The last record within the first `offset` bytes of an events file; None if there is
+    none."""
     try:
         with path.open("rb") as file:
             file.seek(max(0, offset - _LAST_BYTES))
             line = file.read(min(offset, _LAST_BYTES)).rstrip(b"\n").rpartition(b"\n")[2]
-        record = decode(line)
-    except (OSError, ValueError):  # not there, or not a whole line: it said something else, or nothing
+        return decode(line)
+    except (OSError, ValueError):  # not there, or not a whole line
         return None
-    return record.why if isinstance(record, AgentLeft) else None

@@ -1,7 +1,8 @@
 """Where things are in a run's folder. The one place that knows the names.
 
-Files are private to the user (folders 0700). Each has one writer; readers open it again each time, which is what makes
-a network file system show them what is there. No locks, no ports, no memory maps.
+Files are private to the user (folders 0700). Each has one writer; readers open it again each time,
+which is what makes a network file system show them what is there. No locks, no ports, no memory
+maps.
 """
 
 from __future__ import annotations
@@ -22,9 +23,11 @@ class RunFolder:
     out = Inside("out")
     """What tasks print."""
     commits = Inside("commits")
-    """Which job brings the outputs of a task into place, where several run it (`claim`)."""
+    """Which job brings the outputs of a task into place, if several run it (`claim`)."""
     leases = Inside("leases")
     """Which attempt may write the checkpoint files of a task (`checkpoints`)."""
+    kept = Inside("kept")
+    """Which checkpoint files are a task's own, one file for each task (`kept_files`)."""
     caches = Inside("caches")
     """What jobs share with others while they run, one file each, by number (`neighbours`)."""
     abandoned = Inside("abandoned")
@@ -39,7 +42,8 @@ class RunFolder:
         return RunFolder(Path(path).absolute())
 
     def numbers(self) -> list[int]:
-        """The jobs that have a folder; none where the file system has a hiccup: there will be another look."""
+        """The jobs that have a folder; none if the file system has a hiccup: there will be
+        another look."""
         try:
             return sorted(int(entry.name) for entry in self.jobs.iterdir() if entry.name.isdigit())
         except OSError:

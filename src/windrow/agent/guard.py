@@ -1,13 +1,14 @@
 """A guardian, so that no task outlives its agent, even one killed with kill -9.
 
-The process that the queue starts forks: the child works, the parent guards. Both are reapers of their descendants: an
-orphan becomes a child of the next of the two that lives, whatever group or session it made for itself, and is killed
-when that one ends. So when the child dies, the parent kills what it left. The child asks the kernel for SIGTERM when
-the parent dies, and is in a session of its own, so that a kill -9 of the parent, or of its whole group, makes the child
-stop in good order.
+The process that the queue starts forks: the child works, the parent guards. Both are reapers of
+their descendants: an orphan becomes a child of the next of the two that lives, whatever group or
+session it made for itself, and is killed when that one ends. So when the child dies, the parent
+kills what it left. The child asks the kernel for SIGTERM when the parent dies, and is in a session
+of its own, so that a kill -9 of the parent, or of its whole group, makes the child stop in good
+order.
 
-Only both killed within the same instant leave tasks behind; where that happens (the end of a Slurm job) the queue kills
-the tasks too.
+Only both killed within the same instant leave tasks behind; if that happens (the end of a Slurm
+job) the queue kills the tasks too.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from windrow.agent.outputs import remove
+from windrow.deletion import discard, discard_tree
 
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
@@ -45,8 +46,8 @@ def guarded(work: Callable[[], int]) -> int:
     finally:
         with contextlib.suppress(BlockingIOError):
             for folder in os.read(told, 1 << 16).split(b"\0")[:-1]:
-                with contextlib.suppress(OSError):
-                    remove(os.fsdecode(folder))
+                with contextlib.suppress(OSError, ValueError):
+                    (discard_tree if os.path.isdir(folder) else discard)(os.fsdecode(folder))  # noqa: PTH112
 
 
 def _guarded(work: Callable[[], int]) -> int:
@@ -54,7 +55,9 @@ def _guarded(work: Callable[[], int]) -> int:
         return work()
     _prctl(_PR_SET_CHILD_SUBREAPER, 1)
     stops = {signal.SIGTERM, signal.SIGINT, signal.SIGUSR1}
-    signal.pthread_sigmask(signal.SIG_BLOCK, stops)  # until each of the two can deal with them; see Wake
+    signal.pthread_sigmask(
+        signal.SIG_BLOCK, stops
+    )  # until each of the two can deal with them; see Wake
     guardian = os.getpid()
     child = os.fork()
     if child == 0:
@@ -76,7 +79,9 @@ def _guarded(work: Callable[[], int]) -> int:
     code = os.waitstatus_to_exitcode(status)
     if code < 0:
         print(f"the agent was killed by signal {-code}; its tasks were killed too", file=sys.stderr)
-    return code if code >= 0 else 128 - code
+    if code >= 0:
+        return code
+    return 128 - code
 
 
 def _kill_orphans() -> None:

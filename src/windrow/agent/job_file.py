@@ -1,7 +1,8 @@
-"""The job file: what one agent is to do. The manager writes it, whole or not at all; the agent reads it once.
+"""The job file: what one agent is to do. The manager writes it, whole or not at all; the agent
+reads it once.
 
-It is JSON with one task to a line. Text that is not valid Unicode (file names may be any bytes) survives, as the
-escapes that Python uses for it.
+It is JSON with one task to a line. Text that is not valid Unicode (file names may be any bytes)
+survives, as the escapes that Python uses for it.
 """
 
 from __future__ import annotations
@@ -25,15 +26,19 @@ from windrow.model.volume import Extract, VolumeMount
 class TaskSpec:
     """One task of a job, with all that is needed to execute it.
 
-    `command` is the program and its arguments; no shell unless it is one. Paths in `inputs` and `outputs` are absolute
-    or relative to `workdir`. `nodes` above 0 requests that many whole nodes. `parents` are those not done when the file
-    was written, in this job or in others. `retries` is how often it may fail and be tried again in this job, `attempts`
-    how often it was started in earlier jobs. `elsewhere` and `shared` as in an `Order`. `disk_bytes` and `counts` (how
-    many of each named resource) are not written where it needs none. `commit` marks a task that may run in several jobs
-    at the same time: the file in the run's folder by which one of them is chosen (see `claim`). `checkpoint`: how it
-    keeps what it has done; `done_s` is that by earlier attempts, and `idle` how many pieces added nothing to it.
-    `mounts` and `extracts` as in a `model.Step`, with absolute paths.
-    `local`: outputs that may stay on the node that makes them, since all that read them are in this job.
+    `command` is the program and its arguments; no shell unless it is one. Paths in `inputs` and
+    `outputs` are absolute or relative to `workdir`. `nodes` above 0 requests that many whole nodes.
+    `parents` are those not done when the file was written, in this job or in others. `retries` is
+    how often it may fail and be tried again in this job, `attempts` how often it was started in
+    earlier jobs. `elsewhere` and `shared` as in an `Order`. `disk_bytes` and `counts` (how many of
+    each named resource) are not written if it needs none. `commit` marks a task that may run in
+    several jobs at the same time: the file in the run's folder by which one of them is chosen (see
+    `claim`). `checkpoint`: how it keeps what it has done; `done_s` is that by earlier attempts, and
+    `idle` how many pieces added nothing to it. `mounts` and `extracts` as in a `model.Step`, with
+    absolute paths. `local`: outputs that may stay on the node that makes them, since all that read
+    them are in this job. `most_memory_bytes`: what a node of its site could give it at most, if
+    that is more than its `memory_bytes`. `temporary`: outputs that are deleted when nothing needs
+    them any more.
     """
 
     task: int
@@ -63,6 +68,8 @@ class TaskSpec:
     mounts: tuple[VolumeMount, ...] = ()
     extracts: tuple[Extract, ...] = ()
     local: tuple[str, ...] = ()
+    most_memory_bytes: int = 0
+    temporary: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if self.checkpoint is not None:  # in a file it is a list
@@ -73,18 +80,23 @@ class TaskSpec:
     @property
     def least_s(self) -> float:
         """The time without which it is not started."""
-        return self.expected_s if self.checkpoint is None else min(self.expected_s, self.checkpoint.piece_s)
+        if self.checkpoint is None:
+            return self.expected_s
+        return min(self.expected_s, self.checkpoint.piece_s)
 
     @property
     def may_be_local(self) -> bool:
-        """Whether it can run on files of its node: on one node, and with outputs that are its own to replace."""
+        """Whether it can run on files of its node: on one node, and with outputs that are its own
+        to replace."""
         is_apart = not (self.commit or self.checkpoint or self.shared) and self.nodes <= 1
         return is_apart and set(self.outputs).isdisjoint(self.inputs)
 
     def named(self, paths: Iterable[str]) -> tuple[str, ...]:
         """Those outputs that have these whole paths, as they are called here."""
         whole = frozenset(paths)
-        return tuple(name for name in self.outputs if str(Path(self.workdir, name)) in whole) if whole else ()
+        if whole:
+            return tuple(name for name in self.outputs if str(Path(self.workdir, name)) in whole)
+        return ()
 
     def names(self) -> dict[str, str]:
         """What its inputs and outputs are called here, by their whole paths."""
@@ -100,19 +112,23 @@ class TaskSpec:
 class JobFile:
     """A job as its agent sees it: equal nodes, a time (None: as long as it takes), tasks.
 
-    `grace_s`: how long before the walltime the agent stops. `poll_s`: how often it looks for news of other jobs, at
-    first. `patience_s`: how long a file written on another node may take to show up. `over`: jobs of the run that were
-    over, and taken note of, when this was written: their events hold no news, and neither do those of the jobs
-    with numbers below `over_below`. `heard_bytes`: how much of the events of the other jobs, by number, was known then.
-    `given_up`: jobs whose tasks were planned again though their agents may still finish some: what they finish counts.
-    `abandoned_bytes`: how long the list of abandoned tasks was; what stood there may be tried again by now.
-    `takeover_s`: how long it waits idle for tasks of a job that has not started before it takes them over.
-    `site`: where it runs, not written where a run has one site; jobs of another are not taken over. `arrived_bytes`:
-    how long the list of what has arrived from other places was. Parents below 0 stand for files that no task makes.
-    `offered`: its tasks are copies that agents with idle nodes may take over; None: this run has no such jobs.
-    `loss_rate`: how often such a job is lost, in losses per second, where that is known.
-    `space`: what its files may take (`storage.admission`); empty: there is no limit. `scratch`: where nodes have disks
-    of their own, as the user wrote it: the node expands variables; empty: they are not used.
+    `grace_s`: how long before the walltime the agent stops. `poll_s`: how often it looks for news
+    of other jobs, at first. `patience_s`: how long a file written on another node may take to show
+    up. `over`: jobs of the run that were over, and taken note of, when this was written: their
+    events hold no news, and neither do those of the jobs with numbers below `over_below`.
+    `heard_bytes`: how much of the events of the other jobs, by number, was known then. `given_up`:
+    jobs whose tasks were planned again though their agents may still finish some: what they finish
+    counts. `abandoned_bytes`: how long the list of abandoned tasks was; what stood there may be
+    tried again by now. `takeover_s`: how long it waits idle for tasks of a job that has not started
+    before it takes them over. `site`: where it runs, not written if a run has one site; jobs of
+    another are not taken over. `arrived_bytes`: how long the list of what has arrived from other
+    places was. Parents below 0 stand for files that no task makes. `offered`: its tasks are copies
+    that agents with idle nodes may take over; None: this run has no such jobs. `loss_rate`: how
+    often such a job is lost, in losses per second, if that is known. `space`: what its files may
+    take (`storage.admission`); empty: there is no limit. `scratch`: where nodes have disks of their
+    own, as the user wrote it: the node expands variables; empty: they are not used. `small_bytes`:
+    outputs up to this size leave their node at once, if the job has several: they cost little,
+    and are not lost with it.
     """
 
     run: str
@@ -140,6 +156,7 @@ class JobFile:
     space: tuple[Any, ...] = ()
     scratch: str = ""
     share: str = ""
+    small_bytes: int = 0
 
     @property
     def shape(self) -> NodeShape:
@@ -147,7 +164,8 @@ class JobFile:
         return NodeShape(self.cores, self.memory_bytes, self.disk_bytes, self.counts)
 
     def shared_sources(self) -> tuple[str, ...]:
-        """What several of its tasks read and none makes, in order of need: homes of cache volumes, and files."""
+        """What several of its tasks read and none makes, in order of need: homes of cache volumes,
+        and files."""
         reads = Counter[str]()
         for task in self.tasks:
             reads.update({str(Path(task.workdir, name)): 1 for name in task.inputs})
@@ -160,9 +178,20 @@ class JobFile:
 
 _SELDOM = (
     *("disk_bytes", "counts", "commit", "checkpoint", "done_s", "idle", "site", "arrived_bytes"),
-    *("offered", "loss_rate", "space", "mounts", "extracts", "local", "scratch", "share"),
+    *(
+        "offered",
+        "loss_rate",
+        "space",
+        "mounts",
+        "extracts",
+        "local",
+        "temporary",
+        "scratch",
+        "share",
+        "small_bytes",
+    ),
 )
-"""What is written only where it says something: so most files stay as they have been."""
+"""What is written only if it says something: so most files stay as they have been."""
 
 
 def _record(value: TaskSpec | JobFile, defaults: Mapping[str, Any]) -> dict[str, Any]:
@@ -173,7 +202,9 @@ def _record(value: TaskSpec | JobFile, defaults: Mapping[str, Any]) -> dict[str,
 
 def tuples(value: Any) -> Any:
     """Lists, which JSON has, as tuples, which our values have; whatever else as it is."""
-    return tuple(map(tuples, value)) if isinstance(value, list) else value
+    if isinstance(value, list):
+        return tuple(map(tuples, value))
+    return value
 
 
 def write_job(path: Path, job: JobFile) -> None:
@@ -181,13 +212,16 @@ def write_job(path: Path, job: JobFile) -> None:
 
     OutsideError if it cannot be written; then nothing has changed.
     """
-    encode, defaults = json.JSONEncoder().encode, {f.name: f.default for f in fields(TaskSpec)}
+    encode = json.JSONEncoder().encode
+    defaults = {f.name: f.default for f in fields(TaskSpec)}
     head = _record(job, {f.name: f.default for f in fields(job) if f.name != "tasks"})
     tasks = (encode(_record(task, defaults)) for task in job.tasks)
     with disk_faults(f"{path} cannot be written"):
         with replacing(path) as file:  # for its owner alone: it has the environments of tasks
             file.write(f'{encode(head)[:-1]}, "tasks": ['.encode("ascii"))
-            file.writelines(f"{',' if i else ''}\n{task}".encode("ascii") for i, task in enumerate(tasks))
+            file.writelines(
+                f"{',' if i else ''}\n{task}".encode("ascii") for i, task in enumerate(tasks)
+            )
             file.write(b"\n]}\n")
         sync_folder(path.parent)
 
@@ -196,14 +230,23 @@ def read_job(path: Path) -> JobFile:
     """Read the file. InputError if it is missing or is not a job file."""
     try:
         record = json.loads(path.read_bytes())
-        tasks = tuple(TaskSpec(**{name: tuples(value) for name, value in task.items()}) for task in record["tasks"])
+        tasks = tuple(
+            TaskSpec(**{name: tuples(value) for name, value in task.items()})
+            for task in record["tasks"]
+        )
         for task in tasks:
             if not task.command:
                 raise ValueError(f"task {task.id!r} has no command")
-        return JobFile(**{**{name: tuples(value) for name, value in record.items()}, "tasks": tasks})
+        return JobFile(
+            **{**{name: tuples(value) for name, value in record.items()}, "tasks": tasks}
+        )
     except OSError as error:
         raise InputError(
-            path, f"cannot be read: {error.strerror}", fix="the manager writes it before it submits the job"
+            path,
+            f"cannot be read: {error.strerror}",
+            fix="the manager writes it before it submits the job",
         ) from error
     except (ValueError, TypeError, KeyError, AttributeError) as error:
-        raise InputError(path, f"is not a job file ({error})", fix="resume the run to have it written again") from error
+        raise InputError(
+            path, f"is not a job file ({error})", fix="resume the run to have it written again"
+        ) from error

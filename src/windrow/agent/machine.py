@@ -1,12 +1,15 @@
-"""What this machine offers to this process, and which processes live on it. Linux; standard library only.
+"""What this machine offers to this process, and which processes live on it. Linux; standard library
+only.
 
-Cores are those that the process may run on, within the CPU quota of its control groups (versions 1 and 2); memory is
-the machine's, within their memory limit. A container therefore has what it was given, not what its host has. GPUs are
-those that its environment names, else NVIDIA's devices; they go by their places among those, from 0. Their names are
-what the environment calls them: the batch system may have given this job some of several.
+Cores are those that the process may run on, within the CPU quota of its control groups (versions 1
+and 2); memory is the machine's, within their memory limit. A container therefore has what it was
+given, not what its host has. GPUs are those that its environment names, else NVIDIA's devices; they
+go by their places among those, from 0. Their names are what the environment calls them: the batch
+system may have given this job some of several.
 
-Whether the kernel killed something because memory ran out is told by a counter of the control group that confines it,
-which covers all that runs below. Where there is none, or it cannot be read, nothing is claimed.
+Whether the kernel killed something because memory ran out is told by a counter of the control group
+that confines it, which covers all that runs below. If there is none, or it cannot be read,
+nothing is claimed.
 """
 
 from __future__ import annotations
@@ -34,14 +37,16 @@ _KILLS = re.compile(r"^oom_kill (\d+)$", re.MULTILINE)
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """A process: its number, and when it began in clock ticks since the boot; numbers come again, pairs do not."""
+    """A process: its number, and when it began in clock ticks since the boot; numbers come again,
+    pairs do not."""
 
     pid: int
     began_ticks: int
 
 
 def identity(pid: int) -> Identity | None:
-    """The process with this number, or None. The name in the second field may hold anything, so count from its end."""
+    """The process with this number, or None. The name in the second field may hold anything, so
+    count from its end."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
     except (FileNotFoundError, ProcessLookupError):
@@ -50,11 +55,16 @@ def identity(pid: int) -> Identity | None:
 
 
 def takers(leader: int, number: int) -> list[int]:
-    """Who takes this signal, and does not die of it: the leader of a process group, else those of the group that do."""
+    """Who takes this signal, and does not die of it: the leader of a process group, else those of
+    the group that do."""
 
     def takes(pid: int) -> bool:
-        masks = re.findall(r"^Sig(?:Cgt|Blk):\s*(\w+)$", _text(Path(f"/proc/{pid}/status")), re.MULTILINE)
-        return any(int(mask, 16) >> (number - 1) & 1 for mask in masks)  # with a handler, or waits for it
+        masks = re.findall(
+            r"^Sig(?:Cgt|Blk):\s*(\w+)$", _text(Path(f"/proc/{pid}/status")), re.MULTILINE
+        )
+        return any(
+            int(mask, 16) >> (number - 1) & 1 for mask in masks
+        )  # with a handler, or waits for it
 
     if takes(leader):
         return [leader]
@@ -71,10 +81,15 @@ def _group(pid: int) -> int:
 
 def this_machine(groups: Path = _GROUPS, own: Path = _OWN) -> NodeShape:
     """All cores, all memory and all GPUs that this process may use."""
-    cores, memory = [len(os.sched_getaffinity(0))], [os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")]
+    cores = [len(os.sched_getaffinity(0))]
+    memory = [os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")]
     for group in _own_groups(groups, own):
-        quota = _words(group / "cpu.max") or _words(group / "cpu.cfs_quota_us") + _words(group / "cpu.cfs_period_us")
-        if len(quota) == 2 and all(word.isdecimal() for word in quota):  # "max" and -1 stand for no limit
+        quota = _words(group / "cpu.max") or _words(group / "cpu.cfs_quota_us") + _words(
+            group / "cpu.cfs_period_us"
+        )
+        if len(quota) == 2 and all(
+            word.isdecimal() for word in quota
+        ):  # "max" and -1 stand for no limit
             cores.append(max(1, -(-int(quota[0]) // int(quota[1]))))  # whole cores, rounded up
         limits = _words(group / "memory.max") + _words(group / "memory.limit_in_bytes")
         memory += [int(word) for word in limits if word.isdecimal() and int(word) > 0]
@@ -88,7 +103,9 @@ class MemoryKills:
 
     def __init__(self, own: Path = _OWN, groups: Path = _GROUPS) -> None:
         places = [
-            groups / path / "memory.events" if not kinds else groups / "memory" / path / "memory.oom_control"
+            groups / path / "memory.events"
+            if not kinds
+            else groups / "memory" / path / "memory.oom_control"
             for kinds, path in _lines(own)
             if not kinds or "memory" in kinds.split(",")
         ]
@@ -97,16 +114,23 @@ class MemoryKills:
 
     def is_new(self) -> bool:
         """Whether the kernel has killed something since the last call."""
-        before, self._seen = self._seen, self._count()
+        before = self._seen
+        self._seen = self._count()
         return self._seen > before
 
     def _count(self) -> int:
-        found = _KILLS.search(_text(self._file)) if self._file else None
-        return int(found[1]) if found else 0
+        if self._file:
+            found = _KILLS.search(_text(self._file))
+        else:
+            found = None
+        if found:
+            return int(found[1])
+        return 0
 
 
 def _own_groups(groups: Path, own: Path) -> Iterator[Path]:
-    """The control groups of this process and all above them. Inside a container its own may be shown as the root."""
+    """The control groups of this process and all above them. Inside a container its own may be
+    shown as the root."""
     for controllers, path in _lines(own):
         if controllers and not {"cpu", "memory"} & set(controllers.split(",")):
             continue
@@ -120,7 +144,10 @@ def _own_groups(groups: Path, own: Path) -> Iterator[Path]:
 
 def _lines(own: Path) -> list[tuple[str, str]]:
     """The controllers and the path in each line; version 2 names none."""
-    return [(kinds, path.lstrip("/")) for _, kinds, path in (line.split(":", 2) for line in _text(own).splitlines())]
+    return [
+        (kinds, path.lstrip("/"))
+        for _, kinds, path in (line.split(":", 2) for line in _text(own).splitlines())
+    ]
 
 
 def _words(file: Path) -> list[str]:
@@ -135,21 +162,28 @@ def _text(file: Path) -> str:
 
 
 def visible(environ: Mapping[str, str]) -> list[str] | None:
-    """The names of the GPUs that are seen there; None where nothing says which."""
+    """The names of the GPUs that are seen there; None if nothing says which."""
     said = next((environ[name] for name in _SAID_BY if name in environ), None)
-    return None if said is None else _names(said)
+    if said is None:
+        return None
+    return _names(said)
 
 
 def shown(environ: Mapping[str, str], gpus: Sequence[int]) -> dict[str, str]:
-    """The variables by which a program sees these GPUs of a node with this environment, and no others."""
+    """The variables by which a program sees these GPUs of a node with this environment, and no
+    others."""
     found = visible(environ) or []
     each = {variable: _names(environ.get(variable, "")) or found for variable in SHOWN_BY}
-    return {variable: ",".join(name_of(gpu, names) for gpu in gpus) for variable, names in each.items()}
+    return {
+        variable: ",".join(name_of(gpu, names) for gpu in gpus) for variable, names in each.items()
+    }
 
 
 def name_of(gpu: int, names: Sequence[str]) -> str:
-    """What a GPU is called; its place, where it has no name."""
-    return names[gpu] if gpu < len(names) else str(gpu)
+    """What a GPU is called; its place, if it has no name."""
+    if gpu < len(names):
+        return names[gpu]
+    return str(gpu)
 
 
 def _names(said: str) -> list[str]:

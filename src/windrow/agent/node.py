@@ -1,8 +1,9 @@
 """`python -m windrow.agent.node`: executes orders on a node of the allocation other than the first.
 
-Orders come as lines on standard input, results go as lines to standard output. When the input ends, so does it, and
-with it all tasks that still run. With `--notices` a SIGTERM is passed on as the word that the node will be taken away,
-and the work continues until then. With `--data RUN_DIR JOB PLACE` the node uses its own disk for that job.
+Orders come as lines on standard input, results go as lines to standard output. When the input ends,
+so does it, and with it all tasks that still run. With `--notices` a SIGTERM is passed on as the
+word that the node will be taken away, and the work continues until then. With `--data RUN_DIR JOB
+PLACE` the node uses its own disk for that job.
 """
 
 from __future__ import annotations
@@ -27,19 +28,25 @@ _KILL_AFTER_S = 2.0
 
 def main() -> int:
     """Serve until the input ends or a signal says stop."""
-    # Undo a binding to some cores that the step may have got; what the job may not use stays out of reach.
-    with contextlib.suppress(AttributeError, OSError):  # not every system has it, and it is not vital
+    # Undo a binding to some cores that the step may have got; what the job may not use stays out of
+    # reach.
+    with contextlib.suppress(
+        AttributeError, OSError
+    ):  # not every system has it, and it is not vital
         os.sched_setaffinity(0, range(os.cpu_count() or 1))
     wake = Wake()
     runner = Runner(os.environ)
     try:
         if "--data" in sys.argv:
-            from windrow.agent.node_data import NodeData, plan_of  # noqa: PLC0415  (few jobs have such data)
+            from windrow.agent.data.node_data import NodeData, plan_of  # noqa: PLC0415  (few jobs have such data)
 
             run, job, facing, place = sys.argv[sys.argv.index("--data") + 1 :][:4]
             folder = RunFolder.at(run)
             plan = plan_of(folder, read_job(folder.job_file(int(job))), int(place), facing)
-            runner.data = None if plan is None else NodeData(plan)
+            if plan is None:
+                runner.data = None
+            else:
+                runner.data = NodeData(plan)
         _serve(wake, runner, passes_on="--notices" in sys.argv[1:])
     except OutsideError as error:
         _say(json.dumps({"broken": str(error)}).encode() + b"\n")
@@ -49,10 +56,14 @@ def main() -> int:
 
 
 def _serve(wake: Wake, runner: Runner, *, passes_on: bool) -> None:
-    unread, has_told = b"", False
+    unread = b""
+    has_told = False
     os.set_blocking(0, False)
     while wake.stop_signal is None or passes_on:
-        carrier = [] if runner.data is None else [runner.data.fd]
+        if runner.data is None:
+            carrier = []
+        else:
+            carrier = [runner.data.fd]
         readable, _, _ = select.select([0, wake.fd, *carrier], [], [], runner.look_again_s())
         if 0 in readable:
             data = os.read(0, 1 << 16)
@@ -87,7 +98,8 @@ def _serve(wake: Wake, runner: Runner, *, passes_on: bool) -> None:
 
 
 def _stop(wake: Wake, runner: Runner) -> None:
-    """End what runs. Only successes are told: the agent records the rest as lost with this node, not as failed."""
+    """End what runs. Only successes are told: the agent records the rest as lost with this node,
+    not as failed."""
 
     def wait(pause_s: float) -> None:
         select.select([wake.fd], [], [], pause_s)

@@ -19,9 +19,15 @@ from windrow.model.nodes import Need
 from windrow.model.resources import GPUS, NodeShape
 from windrow.model.volume import Extract, VolumeMount
 
-HOME, NODES, HIT, COMMIT = "home", "nodes", "hit", "commit"
-"""How a file came to the node of an attempt: from the shared file system or its URL, from other nodes, or it was there
-already. Or it was made there, and copied to the shared file system."""
+HOME = "home"
+NODES = "nodes"
+HIT = "hit"
+COMMIT = "commit"
+"""How a file came to the node of an attempt: from the shared file system or its URL, from other
+nodes, or it was there already. Or it was made there, and copied to the shared file system."""
+WRONG = "wrong from "
+"""Before the name of a node, or of the own disk: bytes from there were not those of the home; they
+came again."""
 
 
 class Moved(NamedTuple):
@@ -32,17 +38,30 @@ class Moved(NamedTuple):
     size_bytes: int
 
 
+class Committed(NamedTuple):
+    """What came of bringing a file from its node to its place. `why` it is not there; `errno` is
+    that of the error."""
+
+    path: str
+    why: str = ""
+    errno: int = 0
+
+
 @dataclass(frozen=True, slots=True)
 class Order:
     """Execute one attempt of a task.
 
-    `env` is added to the node's own environment. `out` is the file for what it prints. `inputs` and `outputs` are
-    absolute paths; each may take up to `patience_s` to show up. `elsewhere` says where in the command folders for its
-    outputs may be put in (see `model.Step`). `shared` are those outputs in which other tasks write, too. `gpus` are
-    those of the node that it may see, by their places there; None: it sees what the node sees. `commit`: the file by
-    which `holder`, its job, may bring the outputs into place, where other jobs run the task as well. `has_checkpoints`,
-    for which `ask` is the signal that asks; 0: none. `local`: those of its outputs that may stay on a node that has a
-    disk of its own; None: it runs on the shared files. `mounts` and `extracts` as in a `model.Step`.
+    `env` is added to the node's own environment. `out` is the file for what it prints. `inputs` and
+    `outputs` are absolute paths; each may take up to `patience_s` to show up. `elsewhere` says
+    where in the command folders for its outputs may be put in (see `model.Step`). `shared` are
+    those outputs in which other tasks write, too. `gpus` are those of the node that it may see, by
+    their places there; None: it sees what the node sees. `commit`: the file by which `holder`, its
+    job, may bring the outputs into place, if other jobs run the task as well. `has_checkpoints`,
+    for which `ask` is the signal that asks; 0: none. `local`: those of its outputs that may stay on
+    a node that has a disk of its own; None: it runs on the shared files. `temporary`: outputs that
+    are deleted when nothing needs them any more. `mounts` and `extracts` as in a `model.Step`.
+    `hosts`: the nodes that it has, or has a part of, `cores` on each; `is_whole`: it has them to
+    itself. Without hosts nothing is known.
     """
 
     task: int
@@ -64,14 +83,20 @@ class Order:
     mounts: tuple[VolumeMount, ...] = ()
     extracts: tuple[Extract, ...] = ()
     local: tuple[str, ...] | None = None
+    temporary: tuple[str, ...] = ()
+    hosts: tuple[str, ...] = ()
+    cores: int = 1
+    is_whole: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """How an attempt ended. An empty `why` means that it succeeded; else `cause` says what failed it.
+    """How an attempt ended. An empty `why` means that it succeeded; else `cause` says what failed
+    it.
 
-    `sizes`: bytes of its outputs, where it succeeded; `local`: those of them that are on its node alone. `moved`: what
-    came to its node for it, was found there, or left it.
+    `fetch_s`: how long it waited for what came to its node. `sizes`: bytes of its outputs, if it
+    succeeded; `local`: those of them that are on its node alone. `moved`: what came to its node for
+    it, was found there, or left it.
     """
 
     task: int
@@ -86,10 +111,12 @@ class Result:
     sizes: tuple[int, ...] = ()
     local: tuple[str, ...] = ()
     moved: tuple[Moved, ...] = ()
+    fetch_s: float = 0.0
 
     @property
     def may_be_stop(self) -> bool:
-        """Whether it looks like the end of a task that was told to go or killed, with its job, its node or alone."""
+        """Whether it looks like the end of a task that was told to go or killed, with its job, its
+        node or alone."""
         stops = (signal.SIGTERM, signal.SIGKILL)
         return self.signal in stops or self.exit in [128 + stop for stop in stops]
 
@@ -105,21 +132,46 @@ def order_from(record: dict[str, Any]) -> Order:
 
 
 def task_env(
-    given: Mapping[str, str], *, run: str, task: str, attempt: int, need: Need, hosts: Sequence[str] = ()
+    given: Mapping[str, str],
+    *,
+    run: str,
+    task: str,
+    attempt: int,
+    need: Need,
+    hosts: Sequence[str] = (),
 ) -> dict[str, str]:
-    """What is added to a node's environment for a task that has this. `hosts`: its nodes, where it has whole ones.
+    """What is added to a node's environment for a task that has this. `hosts`: its nodes, if it
+    has whole ones.
 
-    A task of less than a node may start as many threads as it has cores, unless its user said otherwise.
+    A task of less than a node may start as many threads as it has cores, unless its user said
+    otherwise.
     """
-    env, cores = dict(given), need.cores
+    env = dict(given)
+    cores = need.cores
     if hosts:
         env["WINDROW_NODES"] = ",".join(hosts)
     elif "OMP_NUM_THREADS" not in os.environ:
         env.setdefault("OMP_NUM_THREADS", str(cores))
-    own = {"WINDROW_RUN": run, "WINDROW_TASK": task, "WINDROW_ATTEMPT": str(attempt), "WINDROW_CORES": str(cores)}
+    own = {
+        "WINDROW_RUN": run,
+        "WINDROW_TASK": task,
+        "WINDROW_ATTEMPT": str(attempt),
+        "WINDROW_CORES": str(cores),
+    }
     sizes = {"WINDROW_MEMORY_BYTES": need.memory_bytes, "WINDROW_DISK_BYTES": need.disk_bytes}
-    counts = {f"WINDROW_RESOURCE_{name.upper()}" if name != GPUS else "WINDROW_GPUS": n for name, n in need.counts}
-    return env | own | {name: str(amount) for name, amount in (sizes | counts).items() if amount or name in counts}
+    counts = {
+        f"WINDROW_RESOURCE_{name.upper()}" if name != GPUS else "WINDROW_GPUS": n
+        for name, n in need.counts
+    }
+    return (
+        env
+        | own
+        | {
+            name: str(amount)
+            for name, amount in (sizes | counts).items()
+            if amount or name in counts
+        }
+    )
 
 
 def order_for(
@@ -137,11 +189,17 @@ def order_for(
     holder: int = 0,
     is_local: bool = False,
 ) -> Order:
-    """What a node is told to execute for an attempt on these nodes. It goes by the task's number, or by a key.
+    """What a node is told to execute for an attempt on these nodes. It goes by the task's number,
+    or by a key.
 
-    Of whole nodes it has all cores, and all of what is counted there; and it sees whatever GPUs there are.
+    Of whole nodes it has all cores, and all of what is counted there; and it sees whatever GPUs
+    there are.
     """
-    need, whole = spec.need, tuple(hosts) if spec.nodes else ()
+    need = spec.need
+    if spec.nodes:
+        whole = tuple(hosts)
+    else:
+        whole = ()
     if whole:
         need = need._replace(cores=node.cores, counts=node.counts)
     elif gpus is not None:
@@ -165,7 +223,11 @@ def order_for(
         ask=signal.Signals[f"SIG{kept.signal}"] if kept is not None and kept.signal else 0,
         mounts=spec.mounts,
         extracts=spec.extracts,
+        temporary=absolute(spec.workdir, spec.temporary),
         local=absolute(spec.workdir, spec.local) if is_local else None,
+        hosts=tuple(hosts),
+        cores=need.cores,
+        is_whole=bool(whole),
     )
 
 

@@ -1,18 +1,21 @@
 """The outputs of one attempt, from before its start to after its end.
 
-Rule 1: what is at an output's path when the attempt has succeeded was made by it; when it has not, it is what was there
-before. Half a file stays nowhere.
-Rule 2: where the command may write elsewhere (`Order.elsewhere`), each attempt writes into a hidden folder beside its
-outputs, `counts/.windrow-emma.txt.1/emma.txt`, under the same base name. What it leaves there comes into place when it
-has succeeded, undeclared files too.
-Rule 3: else what is there is set aside before the start, as `counts/.emma.txt.windrow-old`; a link to nowhere stands
-for nothing. While that is there, the output beside it is unfinished: a process that finds it without a live attempt
-throws the output away and puts the old one back. So a crash at any point is repaired by the next attempt, or by
-`clean_up`. Where other jobs may run the task at the same time (`Order.commit`), an attempt only writes into its own
-folder until it has the claim on the outputs (`claim`); it throws away what earlier attempts left when it has.
-Rule 4: devices and their like, folders in which others write too, and what the task also reads, stay where they are.
+Rule 1: what is at an output's path when the attempt has succeeded was made by it; when it has not,
+it is what was there before. Half a file stays nowhere.
+Rule 2: if the command may write elsewhere (`Order.elsewhere`), each attempt writes into a hidden
+folder beside its outputs, `counts/.windrow-emma.txt.1/emma.txt`, under the same base name. What it
+leaves there comes into place when it has succeeded, undeclared files too.
+Rule 3: else what is there is set aside before the start, as `counts/.emma.txt.windrow-old`; a link
+to nowhere stands for nothing. While that is there, the output beside it is unfinished: a process
+that finds it without a live attempt throws the output away and puts the old one back. So a crash at
+any point is repaired by the next attempt, or by `clean_up`. If other jobs may run the task at
+the same time (`Order.commit`), an attempt only writes into its own folder until it has the claim on
+the outputs (`claim`); it throws away what earlier attempts left when it has.
+Rule 4: devices and their like, folders in which others write too, and what the task also reads,
+stay where they are.
 
-Each operation on a file is one that network file systems do whole or not at all: rename, link, remove.
+Each operation on a file is one that network file systems do whole or not at all: rename, link,
+remove.
 """
 
 from __future__ import annotations
@@ -22,24 +25,36 @@ import errno
 import hashlib
 import os
 import re
-import shutil
 import stat
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 from windrow.agent import claim
+from windrow.agent.made import Made
 from windrow.agent.order import Order
-from windrow.files import about_to_write
+from windrow.deletion import (
+    discard,
+    discard_empty,
+    discard_tree,
+    discard_unfinished,
+    move,
+    put,
+)
+from windrow.files import PASSING, about_to_write, patiently
 
 _NOTHING = "windrow: there was nothing here"
-_PLAIN = re.compile(r"[A-Za-z0-9_.-]{1,200}")  # means nothing to any shell, and leaves room for more in a name
+_PLAIN = re.compile(
+    r"[A-Za-z0-9_.-]{1,200}"
+)  # means nothing to any shell, and leaves room for more in a name
 _NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.ENOSYS)
 _COARSE_S = 2.0  # file times of network file systems may be as coarse
 
 
 class Outputs:
-    """What one attempt makes. Nothing is touched before `prepare`; then comes either `keep` or `discard`."""
+    """What one attempt makes. Nothing is touched before `prepare`; then comes either `keep` or
+    `discard`."""
 
     def __init__(self, order: Order, paths: Iterable[str] = ()) -> None:
         """`paths`: only these of them."""
@@ -63,17 +78,22 @@ class Outputs:
         return self._written
 
     def prepare(self) -> tuple[str, ...]:
-        """Make room. The command as it is to be started. OSError if there cannot be room; then nothing has changed."""
+        """Make room. The command as it is to be started. OSError if there cannot be room; then
+        nothing has changed."""
         order = self._order
         try:
             about_to_write(order.out)
             if order.attempt > 1 and not order.commit:
-                _all(remove, map(_gone_name, self.paths))
+                _all(discard_tree, map(_gone_name, self.paths))
             fixed = _fixed(order)
             if order.elsewhere and not fixed:
                 return self.go_elsewhere()
             if order.commit:
-                raise OSError(errno.EBUSY, "several jobs run it, and it cannot be written elsewhere first", fixed[0])
+                raise OSError(
+                    errno.EBUSY,
+                    "several jobs run it, and it cannot be written elsewhere first",
+                    fixed[0],
+                )
             for path in self.paths:
                 if path in fixed:
                     self._before[path] = _look(path)
@@ -89,11 +109,15 @@ class Outputs:
         return order.command
 
     def why_not_made(self, missing: str | None) -> str:
-        """Why the attempt has not made its outputs, although it said so. `missing`: one that was waited for."""
+        """Why the attempt has not made its outputs, although it said so. `missing`: one that was
+        waited for."""
         for path, written in self._written.items():
             if written == missing:
                 if path in self._older or (self._hidden and os.path.lexists(path)):
-                    return f"its output {path} was not created (an older {path} exists and was left unchanged)"
+                    return (
+                        f"its output {path} was not created (an older {path} exists and was "
+                        "left unchanged)"
+                    )
                 return f"its output {path} is missing"
         for path, before in self._before.items():
             if before is not None and before == _look(path):
@@ -104,72 +128,92 @@ class Outputs:
     def is_beaten(self) -> bool:
         """Whether another job has the claim on the outputs."""
         commit = self._order.commit
-        return bool(commit) and os.path.exists(commit) and claim.holder(commit) != self._order.holder
+        return (
+            bool(commit) and os.path.exists(commit) and claim.holder(commit) != self._order.holder
+        )
 
     def may_keep(self) -> bool:
-        """Claim the outputs for this attempt, which has succeeded, where other jobs may. False: it came too late."""
+        """Claim the outputs for this attempt, which has succeeded, if other jobs may. False: it
+        came too late."""
         order = self._order
         if order.commit and not claim.commit(order.commit, order.holder):
             return False
         if order.commit:
             self._has_claim = True
             self._clear_earlier()
-            _all(remove, map(_gone_name, self.paths))
+            _all(discard_tree, map(_gone_name, self.paths))
         return True
 
-    def keep(self) -> None:
-        """The attempt has succeeded: all its outputs come into place. OSError if they cannot; then `discard` it."""
+    def keep(self) -> list[str]:
+        """The attempt has succeeded: all its outputs come into place. OSError if they cannot; then
+        `discard` it.
+
+        Returned: what its user should know.
+        """
         about_to_write(self.paths)
+        made = Made.beside(self._order.out)
         known = set(self._written.values())
         for folder in self._hidden:
-            for name in os.listdir(folder):  # also what was left there without naming it: an index, a log
+            # Also what was left there without naming it: an index, a log.
+            for name in patiently(partial(os.listdir, folder)):
                 if (left := f"{folder}/{name}") not in known:
-                    _merge(left, f"{os.path.dirname(folder)}/{name}")
+                    patiently(partial(_merge, left, f"{os.path.dirname(folder)}/{name}", made))
         if self._hidden and not self._kept_at_once():
             for path in self.paths:
                 self._aside.append(path)
-                _set_aside(path)
+                patiently(partial(_set_aside, path))
             for path, written in self._written.items():
-                os.rename(written, path)
-                os.stat(path)  # a link may lead to another place from here
+                patiently(partial(_put, written, path))
+                patiently(partial(os.stat, path))  # a link may lead to another place from here
         for path in self._aside:
-            _forget(path)
+            patiently(partial(_forget, path, made))
         self._aside = []
+        for path in self.paths:
+            if (is_temporary := path in self._order.temporary) or _is_folder(path):
+                made.note(path, lasting=is_temporary)
         with contextlib.suppress(OSError):
             for folder in self._hidden:
-                os.rmdir(folder)
+                discard_empty(folder)
+        return made.notes
 
     def sizes(self) -> tuple[int, ...]:
-        """Bytes of what is in place, output by output; of a folder, of all that is in it. 0 where that is unknown."""
+        """Bytes of what is in place, output by output; of a folder, of all that is in it. 0 if
+        that is unknown."""
         return tuple(map(size_of, self.paths))
 
     def discard(self) -> None:
-        """The attempt has failed, or is lost: nothing of it stays. OSError if something does; the next one tries."""
+        """The attempt has failed, or is lost: nothing of it stays. OSError if something does; the
+        next one tries."""
         try:
             _all(_put_back, self._aside)
-            _all(remove, self._hidden)
+            _all(discard_tree, self._hidden)
         finally:
             if self._has_claim:
                 self._has_claim = False
-                os.unlink(self._order.commit)
+                discard(self._order.commit)
 
     @property
     def _named(self) -> dict[str, str]:
         """What the folders of attempts are called, for each folder of these outputs."""
         folders = {path.rpartition("/")[0] for path in self.paths}
-        return {folder: name for folder, name in hidden_names(self._order.outputs).items() if folder in folders}
+        return {
+            folder: name
+            for folder, name in hidden_names(self._order.outputs).items()
+            if folder in folders
+        }
 
     def _clear_earlier(self) -> None:
         """Throw away what earlier attempts left, and put back what they had set aside."""
         for folder, name in self._named.items():
             for earlier in range(1, self._order.attempt):
-                remove(f"{folder}/{name}.{earlier}")
+                discard_tree(f"{folder}/{name}.{earlier}")
         for path in self.paths:
             _put_back(path)
 
     def go_elsewhere(self) -> tuple[str, ...]:
         """Make the hidden folders. The command that writes into them."""
-        attempt, named = self._order.attempt, self._named
+        attempt = self._order.attempt
+        named = self._named
         if not self._order.commit:
             self._clear_earlier()
         for folder, name in named.items():
@@ -178,7 +222,9 @@ class Outputs:
             folder, _, base = path.rpartition("/")
             self._written[path] = f"{folder}/{named[folder]}.{attempt}/{base}"
         command = list(self._order.command)
-        for at, place, output in sorted(self._order.elsewhere, reverse=True):  # what comes later moves nothing
+        for at, place, output in sorted(
+            self._order.elsewhere, reverse=True
+        ):  # what comes later moves nothing
             name = named.get(self._order.outputs[output].rpartition("/")[0], "")
             command[at] = f"{command[at][:place]}{name}.{attempt}/{command[at][place:]}"
         return tuple(command)
@@ -186,36 +232,58 @@ class Outputs:
     def _kept_at_once(self) -> bool:
         """Rename a single file: that replaces what is there in one step."""
         ((path, written), *more) = self._written.items()
-        if more or os.path.isdir(path) or not stat.S_ISREG(os.lstat(written).st_mode):
+        if (
+            more
+            or os.path.isdir(path)
+            or not stat.S_ISREG(patiently(partial(os.lstat, written)).st_mode)
+        ):
             return False
-        os.rename(written, path)
+        patiently(partial(_put, written, path))
         return True
 
 
+def _put(source: str, target: str) -> None:
+    """Fine if it was done and its answer was lost."""
+    try:
+        put(source, target)
+    except OSError as error:
+        if error.errno not in PASSING or os.path.lexists(source) or not os.path.lexists(target):
+            raise
+
+
 def may_be_copied(order: Order) -> bool:
-    """Whether several jobs may run this task at the same time: all that it writes can be kept apart until one wins."""
-    return bool(order.outputs and order.elsewhere) and not order.has_checkpoints and not _fixed(order)
+    """Whether several jobs may run this task at the same time: all that it writes can be kept apart
+    until one wins."""
+    return (
+        bool(order.outputs and order.elsewhere) and not order.has_checkpoints and not _fixed(order)
+    )
 
 
 def _fixed(order: Order) -> list[str]:
-    """Outputs that must not be moved: neither file nor folder, or holding what is not one attempt's alone."""
+    """Outputs that must not be moved: neither file nor folder, or holding what is not one attempt's
+    alone."""
     held = {order.workdir, *order.inputs, *order.shared}
     held |= _folders_above((order.out, *held))
     paths = dict.fromkeys(order.outputs)
-    return [path for path in paths if path in held or os.path.normpath(path) in held or _is_odd(path, order)]
+    return [
+        path
+        for path in paths
+        if path in held or os.path.normpath(path) in held or _is_odd(path, order)
+    ]
 
 
 def clean_up(outputs: Sequence[str], attempts: int, *, is_done: bool = False) -> None:
-    """Throw away what a task left that was started so often and whose outputs are not to be touched if it `is_done`.
+    """Throw away what a task left that was started so often and whose outputs are not to be touched
+    if it `is_done`.
 
     OSError if something stays.
     """
     for folder, name in hidden_names(outputs).items():
-        _all(remove, [f"{folder}/{name}.{attempt}" for attempt in range(1, attempts + 1)])
+        _all(discard_tree, [f"{folder}/{name}.{attempt}" for attempt in range(1, attempts + 1)])
     if is_done:
         return
     _all(_put_back, outputs)
-    _all(remove, map(_gone_name, outputs))
+    _all(discard_tree, map(_gone_name, outputs))
 
 
 def aside_name(path: str) -> str:
@@ -230,9 +298,11 @@ def _gone_name(path: str) -> str:
 
 
 def hidden_names(outputs: Iterable[str]) -> dict[str, str]:
-    """For each folder of outputs: what the folders of attempts in it are called, but for the attempt's number.
+    """For each folder of outputs: what the folders of attempts in it are called, but for the
+    attempt's number.
 
-    After the first output there: no other task makes it. Only characters that mean nothing to a shell.
+    After the first output there: no other task makes it. Only characters that mean nothing to a
+    shell.
     """
     first: dict[str, str] = {}
     for path in outputs:
@@ -246,7 +316,8 @@ def _digest(text: str) -> str:
 
 
 def shared(outputs: Iterable[str]) -> frozenset[str]:
-    """Those of a run's outputs that are folders in which others of its outputs lie: no one task makes them."""
+    """Those of a run's outputs that are folders in which others of its outputs lie: no one task
+    makes them."""
     names = frozenset(outputs)
     return names & _folders_above(names)
 
@@ -270,11 +341,15 @@ def _is_odd(path: str, order: Order) -> bool:
     if not stat.S_ISDIR(mode):
         return not stat.S_ISREG(mode)
     inside = os.path.join(os.path.realpath(path), "")  # links may lead to where we are
-    return any(os.path.join(os.path.realpath(place), "").startswith(inside) for place in (order.workdir, order.out))
+    return any(
+        os.path.join(os.path.realpath(place), "").startswith(inside)
+        for place in (order.workdir, order.out)
+    )
 
 
 def _look(path: str) -> tuple[int, ...] | None:
-    """What changes when the file does. None where that is unknown: what was not there, folders, fresh files."""
+    """What changes when the file does. None if that is unknown: what was not there, folders,
+    fresh files."""
     try:
         found = os.stat(path)
     except OSError:
@@ -285,7 +360,7 @@ def _look(path: str) -> tuple[int, ...] | None:
 
 
 def size_of(path: str) -> int:
-    """The bytes of a file, or of all that is in a folder; 0 where that cannot be seen."""
+    """The bytes of a file, or of all that is in a folder; 0 if that cannot be seen."""
     try:
         if not os.path.isdir(path):
             return os.stat(path).st_size
@@ -296,14 +371,15 @@ def size_of(path: str) -> int:
 
 
 def _set_aside(path: str) -> bool:
-    """Move what is there aside; whether anything was. If an earlier attempt died, what it set aside stays there."""
+    """Move what is there aside; whether anything was. If an earlier attempt died, what it set aside
+    stays there."""
     aside = aside_name(path)
     there, was = _set_aside_before(aside)
     if there:
-        remove(path)
+        discard_unfinished(path, aside)
         return was
     try:
-        os.rename(path, aside)
+        move(path, aside)
     except FileNotFoundError:
         _mark_nothing(aside)
         return False
@@ -311,7 +387,8 @@ def _set_aside(path: str) -> bool:
 
 
 def _set_aside_before(aside: str) -> tuple[bool, bool]:
-    """Whether something was set aside and not put back, and whether it is more than the mark for nothing."""
+    """Whether something was set aside and not put back, and whether it is more than the mark for
+    nothing."""
     try:
         return True, os.readlink(aside) != _NOTHING
     except OSError as error:
@@ -334,33 +411,39 @@ def _mark_nothing(aside: str) -> None:
 
 
 def _put_back(path: str) -> None:
-    """Undo `_set_aside`, and with it whatever has been written there since. Nothing where nothing was set aside."""
+    """Undo `_set_aside`, and with it whatever has been written there since. Nothing if nothing
+    was set aside."""
     aside = aside_name(path)
     there, was = _set_aside_before(aside)
     if not there:
         return
-    remove(path)
+    discard_unfinished(path, aside)
     if was:
-        os.rename(aside, path)
+        move(aside, path)
     else:
-        os.unlink(aside)
+        discard(aside)
 
 
-def _forget(path: str) -> None:
-    """Remove what was set aside. A folder goes at once by its name, since half of one must never be put back."""
+def _forget(path: str, made: Made) -> None:
+    """Remove what was set aside. A folder goes at once by its name, since half of one must never be
+    put back.
+
+    A folder with something in it that no run made is kept, under another name.
+    """
     aside = aside_name(path)
     try:
-        os.unlink(aside)
-    except FileNotFoundError:
-        return
+        discard(aside)
     except (IsADirectoryError, PermissionError):
         if not _is_folder(aside):
             raise
+        if not made.has(aside):
+            made.out_of_the_way(aside, path)
+            return
         gone = _gone_name(path)
-        remove(gone)
-        os.rename(aside, gone)
+        discard_tree(gone)
+        move(aside, gone)
         with contextlib.suppress(OSError):
-            remove(gone)
+            discard_tree(gone)
 
 
 def _fresh(folder: str) -> str:
@@ -368,64 +451,52 @@ def _fresh(folder: str) -> str:
     try:
         os.mkdir(folder)
     except FileExistsError:
-        remove(folder)
+        discard_tree(folder)
         os.mkdir(folder)
     except FileNotFoundError:
         os.makedirs(folder)
     return folder
 
 
-def _merge(source: str, target: str) -> None:
-    """Move it there, as if it had been written there: files are replaced, folders united."""
+def _merge(source: str, target: str, made: Made) -> None:
+    """Move it there, as if it had been written there: files that a run made are replaced, folders
+    united."""
     if not (_is_folder(source) and _is_folder(target)):
-        os.replace(source, target)
+        if os.path.lexists(target) and not made.has(target):
+            made.out_of_the_way(target)
+        put(source, target)
+        for path in _files_in(target):
+            made.note(path)
         return
     for name in os.listdir(source):
-        _merge(f"{source}/{name}", f"{target}/{name}")
-    os.rmdir(source)
+        _merge(f"{source}/{name}", f"{target}/{name}", made)
+    discard_empty(source)
+
+
+def _files_in(path: str) -> Iterator[str]:
+    """All files in a folder, or the file that it is."""
+    if not _is_folder(path):
+        yield path
+    for folder, _, names in os.walk(path) if _is_folder(path) else ():
+        yield from (f"{folder}/{name}" for name in names)
 
 
 def _is_folder(path: str) -> bool:
     return os.path.isdir(path) and not os.path.islink(path)
 
 
-def remove(path: str) -> None:
-    """Remove a file, or a folder with all that is in it; fine if there is none."""
-    try:
-        os.unlink(path)
-    except (FileNotFoundError, NotADirectoryError):
-        return
-    except (IsADirectoryError, PermissionError):
-        if not _is_folder(path):
-            raise
-        try:
-            shutil.rmtree(path)
-        except PermissionError:  # some programs make folders in which nothing can be removed
-            os.chmod(path, 0o700)
-            for folder, names, _ in os.walk(path):
-                for name in names:
-                    if _is_folder(f"{folder}/{name}"):
-                        os.chmod(f"{folder}/{name}", 0o700)
-            shutil.rmtree(path)
-
-
-def delete(path: str, workdir: str) -> None:
-    """Remove an output that is not needed any more: a file, a link or a folder, and nothing in which tasks run."""
-    try:
-        mode = os.lstat(path).st_mode
-    except (FileNotFoundError, NotADirectoryError):
-        return
+def delete(path: str, workdir: str, run: Path) -> str:
+    """Remove an output that is not needed any more, as far as a task of the run in this folder made
+    it, and nothing in which tasks run. Why it stays, if it does. OSError."""
     inside = os.path.join(os.path.realpath(path), "")
-    if not (stat.S_ISREG(mode) or stat.S_ISLNK(mode) or stat.S_ISDIR(mode)):
-        return
-    if not os.path.join(os.path.realpath(workdir), "").startswith(inside):
-        with contextlib.suppress(OSError):  # a full disk does not keep it from going
-            about_to_write(path)
-        remove(path)
+    is_held = os.path.join(os.path.realpath(workdir), "").startswith(inside)
+    if is_held or Made(str(run)).discard(path):
+        return ""
+    return f"{path} is no longer needed, but was changed since its task made it: it stays"
 
 
 def _all(do: Callable[[str], None], paths: Iterable[str]) -> None:
-    """Do it with all, also where some fail; then OSError for the last of those."""
+    """Do it with all, also if some fail; then OSError for the last of those."""
     failed: OSError | None = None
     for path in paths:
         try:

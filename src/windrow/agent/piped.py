@@ -1,7 +1,8 @@
-"""A process of our own, spoken to in JSON lines through pipes: a step on another node, or what moves bytes on this one.
+"""A process of our own, spoken to in JSON lines through pipes: a step on another node, or what
+moves bytes on this one.
 
-Rule 1: writing never blocks; what the pipe does not take waits here. Rule 2: when the process ends, for whatever
-reason, it is lost; what it said before that is still read.
+Rule 1: writing never blocks; what the pipe does not take waits here. Rule 2: when the process ends,
+for whatever reason, it is lost; what it said before that is still read.
 """
 
 from __future__ import annotations
@@ -17,7 +18,8 @@ RESET = (signal.SIGPIPE, signal.SIGXFSZ)
 
 
 class Piped:
-    """One such process, in a group of its own: a signal for ours must not end it first. OSError: it cannot start."""
+    """One such process, in a group of its own: a signal for ours must not end it first. OSError: it
+    cannot start."""
 
     def __init__(self, command: tuple[str, ...]) -> None:
         self.is_lost = False
@@ -26,7 +28,12 @@ class Piped:
         there, self._to = os.pipe()
         self.fd, back = os.pipe()
         actions = ((os.POSIX_SPAWN_DUP2, there, 0), (os.POSIX_SPAWN_DUP2, back, 1))
-        how: dict[str, Any] = {"file_actions": actions, "setpgroup": 0, "setsigmask": (), "setsigdef": RESET}
+        how: dict[str, Any] = {
+            "file_actions": actions,
+            "setpgroup": 0,
+            "setsigmask": (),
+            "setsigdef": RESET,
+        }
         try:
             self._pid = os.posix_spawnp(command[0], command, os.environ, **how)
         finally:

@@ -1,10 +1,12 @@
-"""`agent.pyz porter RUN_DIR`: what a manager on another machine wants of a run's folder here, in one question.
+"""`agent.pyz porter RUN_DIR`: what a manager on another machine wants of a run's folder here, in
+one question.
 
 A request is one JSON object on standard input, the reply one on standard output.
 
-Rule 1: nothing is remembered between two requests: the request says how much of each file is known, and only what
-follows is sent, so whatever gets lost on the way is sent again. Rule 2: files come into place whole. Rule 3: a reply
-has its limit; `more` says that there is more to ask for, and what agents say comes before what tasks print.
+Rule 1: nothing is remembered between two requests: the request says how much of each file is known,
+and only what follows is sent, so whatever gets lost on the way is sent again. Rule 2: files come
+into place whole. Rule 3: a reply has its limit; `more` says that there is more to ask for, and what
+agents say comes before what tasks print.
 """
 
 from __future__ import annotations
@@ -16,30 +18,41 @@ import shutil
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from windrow.deletion import discard, discard_tree
 from windrow.errors import WindrowError
 from windrow.files import about_to_write, disk_faults, free_bytes, replacing
 
 MOST_BYTES = 4 << 20
+MARK = ".windrow-run"
+"""In a folder that was made for a run at another place, and in no other: without it, none is
+removed."""
 _OF_A_JOB = ("claim", "events", "output")
 _OF_ALL = ("commits", "out")
 
 
 def serve(folder: Path, request: dict[str, Any]) -> dict[str, Any]:
-    """Do what is requested, in this order: `put` files (name: text), send what is new, `remove` the folder.
+    """Do what is requested, in this order: `put` files (name: text), send what is new, `remove` the
+    folder.
 
-    `known`: bytes of each file that the asker has; `jobs`: those whose files are wanted; `all`: what tasks print, too.
-    `missing` names files of tasks: which of them are not here?
+    `known`: bytes of each file that the asker has; `jobs`: those whose files are wanted; `all`:
+    what tasks print, too. `missing` names files of tasks: which of them are not here?
     """
+    if request.get("put") and not folder.exists():
+        with disk_faults(f"{folder} cannot be created"):
+            folder.mkdir(mode=0o700, parents=True)
+            (folder / MARK).touch(0o600)
     for name, text in request.get("put", {}).items():
         with disk_faults(f"{folder / name} cannot be written"):
             (folder / name).parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             with replacing(folder / name) as file:
                 file.write(text.encode())
     reply: dict[str, Any] = {"now": time.time(), "files": [], "more": False, "missing": []}
-    left, known = MOST_BYTES, request.get("known", {})
+    left = MOST_BYTES
+    known = request.get("known", {})
     for name in _names(folder, request):
         try:
             if (folder / name).stat().st_size <= (begin := known.get(name, 0)):
@@ -54,11 +67,16 @@ def serve(folder: Path, request: dict[str, Any]) -> dict[str, Any]:
         reply["more"] = left <= 0
         if left <= 0:
             break
-    if "missing" in request and (files := folder / "files").is_dir():  # else the whole disk may be away for a while
-        reply["missing"] = [name for name in request["missing"] if not os.path.lexists(files / name)]
+    if (
+        "missing" in request and (files := folder / "files").is_dir()
+    ):  # else the whole disk may be away for a while
+        reply["missing"] = [
+            name for name in request["missing"] if not os.path.lexists(files / name)
+        ]
     if request.get("remove"):
         about_to_write(folder)
-        shutil.rmtree(folder, ignore_errors=True)
+        with suppress(OSError, ValueError):
+            discard_tree(folder, mark=MARK)
         reply["left"] = folder.exists()
     return reply
 
@@ -80,14 +98,26 @@ def told(folder: Path) -> dict[str, Any]:
     trial = folder / f".windrow-{os.getpid()}"
     with disk_faults(f"{folder} cannot be written"):
         trial.write_bytes(b"")
-        trial.unlink()
+        discard(trial)
     python = ".".join(map(str, sys.version_info[:3]))
-    return {"now": time.time(), "python": python, "rsync": shutil.which("rsync"), "free": free_bytes(folder)}
+    return {
+        "now": time.time(),
+        "python": python,
+        "rsync": shutil.which("rsync"),
+        "free": free_bytes(folder),
+    }
 
 
 if __name__ == "__main__":
     asked = json.loads(sys.stdin.read())
     try:
-        print(json.dumps(told(Path(sys.argv[1])) if "hello" in asked else serve(Path(sys.argv[1]), asked)))
-    except (WindrowError, OSError) as error:  # anything else ends it with a traceback, which the manager is told, too
+        print(
+            json.dumps(
+                told(Path(sys.argv[1])) if "hello" in asked else serve(Path(sys.argv[1]), asked)
+            )
+        )
+    except (
+        WindrowError,
+        OSError,
+    ) as error:  # anything else ends it with a traceback, which the manager is told, too
         print(json.dumps({"trouble": str(error)}))

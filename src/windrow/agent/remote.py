@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from windrow.agent.job_file import tuples
-from windrow.agent.order import Moved, Order, Result, to_line
+from windrow.agent.order import Committed, Moved, Order, Result, to_line
 from windrow.agent.piped import Piped
 from windrow.agent.runner import Runner
 from windrow.errors import OutsideError
@@ -26,13 +26,15 @@ class RemoteNode(Piped):
         self.is_noticed = False
         self.running: set[int] = set()
         """The tasks that run there."""
-        self._committed: list[tuple[str, str]] = []
+        self._committed: list[Committed] = []
         self.said: list[Any] = []
         """What the mover of that node said to others, and was not passed on yet."""
         try:
             super().__init__(command)
         except OSError as error:
-            raise OutsideError(f"cannot start anything on node {host}: {command[0]}: {error.strerror}") from error
+            raise OutsideError(
+                f"cannot start anything on node {host}: {command[0]}: {error.strerror}"
+            ) from error
 
     @property
     def is_idle(self) -> bool:
@@ -46,7 +48,10 @@ class RemoteNode(Piped):
 
     def signal(self, number: int, tasks: Iterable[int] | None = None) -> None:
         """Send a signal to these tasks, or to all. Those that do not run there are passed over."""
-        chosen = None if tasks is None else sorted(self.running.intersection(tasks))
+        if tasks is None:
+            chosen = None
+        else:
+            chosen = sorted(self.running.intersection(tasks))
         if chosen != []:
             self.send(json.dumps({"signal": int(number), "tasks": chosen}).encode() + b"\n")
 
@@ -63,9 +68,11 @@ class RemoteNode(Piped):
         """Nothing needs these files of that node any more."""
         self.send(json.dumps({"to_drop": paths}).encode() + b"\n")
 
-    def take_committed(self) -> list[tuple[str, str]]:
-        """Files for which a commit has ended since the last call, each with what went wrong, if anything did."""
-        committed, self._committed = self._committed, []
+    def take_committed(self) -> list[Committed]:
+        """Files for which a commit has ended since the last call, each with what went wrong, if
+        anything did."""
+        committed = self._committed
+        self._committed = []
         return committed
 
     def hear(self, place: int, what: Any) -> None:
@@ -73,11 +80,15 @@ class RemoteNode(Piped):
         self.send(json.dumps({"place": place, "what": what}).encode() + b"\n")
 
     def look_again_s(self) -> float | None:
-        """Seconds until `collect` should be called though nothing came; None for whenever something does."""
-        return 0.05 if self.has_unsent else None
+        """Seconds until `collect` should be called though nothing came; None for whenever something
+        does."""
+        if self.has_unsent:
+            return 0.05
+        return None
 
     def collect(self) -> list[Result]:
-        """The attempts that have ended there. Sets `is_lost` when the step is gone. OutsideError if it said why."""
+        """The attempts that have ended there. Sets `is_lost` when the step is gone. OutsideError if
+        it said why."""
         results = []
         for record in self.read():
             if "broken" in record:
@@ -89,7 +100,7 @@ class RemoteNode(Piped):
                 self.said += record["said"]
                 continue
             if "committed" in record:
-                self._committed += [(path, why) for path, why in record["committed"]]
+                self._committed += [Committed(*one) for one in record["committed"]]
                 continue
             moved = tuple(Moved(*one) for one in record.pop("moved"))
             result = Result(**{name: tuples(value) for name, value in record.items()}, moved=moved)
@@ -104,7 +115,8 @@ def let_end(
     wait: Callable[[float], None],
     take: Callable[[Result], None],
 ) -> None:
-    """Tell all tasks there to end (SIGTERM), and give them the time; `take` gets what comes of it, as it comes."""
+    """Tell all tasks there to end (SIGTERM), and give them the time; `take` gets what comes of it,
+    as it comes."""
     for node in nodes:
         if not node.is_idle:
             node.signal(signal.SIGTERM)

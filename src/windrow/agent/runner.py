@@ -1,15 +1,16 @@
 """Starts processes on this node and waits for them.
 
-Rule 1: one thread. A task's process is in its own process group and has nothing of the agent's but its environment.
+Rule 1: one thread. A task's process is in its own process group and has nothing of the agent's but
+its environment.
 Rule 2: what an attempt writes becomes its outputs only if it succeeds (`outputs`).
-Rule 3: peak memory is what the kernel says of the process and its waited-for children. The kernel counts the moment
-before the program is loaded, when the child still is the agent: a peak below the agent's own is unknown, and is 0.
+Rule 3: peak memory is what the kernel says of the process and its waited-for children. The kernel
+counts the moment before the program is loaded, when the child still is the agent: a peak below the
+agent's own is unknown, and is 0.
 """
 
 from __future__ import annotations
 
 import contextlib
-import errno
 import os
 import re
 import resource
@@ -23,16 +24,18 @@ from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from windrow.agent import mounts
+from windrow.agent.data import mounts
+from windrow.agent.launchers import Launchers
 from windrow.agent.machine import MemoryKills, shown, takers
-from windrow.agent.order import Order, Result
+from windrow.agent.order import Committed, Order, Result
 from windrow.agent.outputs import Outputs
 from windrow.agent.piped import RESET
-from windrow.files import disk_faults, free_bytes
+from windrow.deletion import discard
+from windrow.files import NO_SPACE, disk_faults, free_bytes, is_of_disk, patiently
 from windrow.model.cause import Cause
 
 if TYPE_CHECKING:
-    from windrow.agent.node_data import FileMove, NodeData
+    from windrow.agent.data.node_data import FileMove, NodeData
 
 TAIL_BYTES = 2048
 TAIL_LINES = 20
@@ -53,8 +56,9 @@ class _Running:
 class _Awaited:
     """Files that are not there yet, and what to do when they are, or the patience is at its end.
 
-    `to_start` is the order that begins then; None where an attempt has run, and its outputs are waited for. `move`:
-    copies that are waited for; what they failed of is then said in place of what is missing.
+    `to_start` is the order that begins then; None if an attempt has run, and its outputs are
+    waited for. `move`: copies that are waited for; what they failed of is then said in place of
+    what is missing.
     """
 
     paths: tuple[str, ...]
@@ -67,7 +71,9 @@ class _Awaited:
         """What is not there yet; None: nothing."""
         if self.move is None:
             return _first_missing(self.paths)
-        return self.move.why or (None if self.move.is_over else "it was stopped before its files were copied")
+        return self.move.why or (
+            None if self.move.is_over else "it was stopped before its files were copied"
+        )
 
 
 class Runner:
@@ -81,15 +87,23 @@ class Runner:
         self._programs: dict[tuple[str, str], str] = {}
         self._own_peak_kib = 0
         self._memory_kills = MemoryKills()
+        self._launchers = Launchers(self._environ)
         self._null = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
         self.data: NodeData | None = None
-        """The node's own disk, where the job uses it."""
+        """The node's own disk, if the job uses it."""
         self._commits: list[tuple[str, FileMove]] = []
+        self._fetch_s: dict[
+            int, float
+        ] = {}  # by task: how long it waited for its inputs, until it has ended
 
     def start(self, order: Order) -> None:
-        """Start it, at once or when its inputs have shown up. OutsideError if its output file cannot be made."""
+        """Start it, at once or when its inputs have shown up. OutsideError if its output file
+        cannot be made."""
         if order.patience_s:
-            inputs = order.inputs if self.data is None else self.data.not_here(order.inputs)
+            if self.data is None:
+                inputs = order.inputs
+            else:
+                inputs = self.data.not_here(order.inputs)
             self._when_there(inputs, order.patience_s, lambda _: self._stage(order), order)
         else:
             self._stage(order)
@@ -99,9 +113,15 @@ class Runner:
         if self.data is not None:
             self._commits += [(path, self.data.commit([path])) for path in paths]
 
-    def take_committed(self) -> list[tuple[str, str]]:
-        """Files for which that has ended since the last call, each with what went wrong, if anything did."""
-        over = [(path, move.why) for path, move in self._commits if move.is_over]
+    def take_committed(self) -> list[Committed]:
+        """Files for which that has ended since the last call, each with what went wrong, if
+        anything did."""
+        shown = str if self.data is None else self.data.shown
+        over = [
+            Committed(path, shown(move.why), move.errno)
+            for path, move in self._commits
+            if move.is_over
+        ]
         self._commits = [one for one in self._commits if not one[1].is_over]
         return over
 
@@ -113,7 +133,9 @@ class Runner:
     @property
     def said(self) -> list[Any]:
         """What the mover of this node said to others, and was not passed on yet."""
-        return [] if self.data is None else self.data.said
+        if self.data is None:
+            return []
+        return self.data.said
 
     def hear(self, place: int, what: Any) -> None:
         """What the mover of the node at this place said."""
@@ -121,10 +143,13 @@ class Runner:
             self.data.hear(place, what)
 
     def look_again_s(self) -> float | None:
-        """Seconds until `collect` should be called though no child ended; None for whenever one does."""
+        """Seconds until `collect` should be called though no child ended; None for whenever one
+        does."""
         if self._results:
             return 0.0
-        return LOOK_EVERY_S if self._awaited or self._commits else None
+        if self._awaited or self._commits:
+            return LOOK_EVERY_S
+        return None
 
     def collect(self) -> list[Result]:
         """The attempts that have ended since the last call."""
@@ -140,26 +165,47 @@ class Runner:
         now = time.monotonic()
         if self.data is not None:
             self.data.collect()
-        awaited, self._awaited = self._awaited, []
+        awaited = self._awaited
+        self._awaited = []
         for entry in awaited:
             missing = entry.missing()
-            if missing is None or now >= entry.until or (entry.move is not None and entry.move.is_over):
+            if (
+                missing is None
+                or now >= entry.until
+                or (entry.move is not None and entry.move.is_over)
+            ):
                 entry.then(missing)
             else:
                 self._awaited.append(entry)
-        results, self._results = self._results, []
-        return results if self.data is None else list(map(self.data.told, results))
+        results = self._results
+        self._results = []
+        if self.data is None:
+            return results
+        fetched = [(result, round(self._fetch_s.pop(result.task, 0.0), 3)) for result in results]
+        return [
+            self.data.told(replace(result, fetch_s=took_s) if took_s else result)
+            for result, took_s in fetched
+        ]
 
     def signal(self, number: int, tasks: Iterable[int] | None = None) -> None:
         """Send a signal to the process groups of these tasks, or of all.
 
-        One that waits for its inputs will not start any more: it ends as if the signal had ended it.
+        One that waits for its inputs will not start any more: it ends as if the signal had ended
+        it.
         """
-        chosen = None if tasks is None else frozenset(tasks)
-        awaited, self._awaited = self._awaited, []
+        if tasks is None:
+            chosen = None
+        else:
+            chosen = frozenset(tasks)
+        awaited = self._awaited
+        self._awaited = []
         for entry in awaited:
             if (order := entry.to_start) is not None and (chosen is None or order.task in chosen):
-                self._results.append(Result(order.task, order.attempt, None, int(number), "stopped before it started"))
+                self._results.append(
+                    Result(
+                        order.task, order.attempt, None, int(number), "stopped before it started"
+                    )
+                )
             else:
                 self._awaited.append(entry)
         for pid, running in self._running.items():
@@ -169,19 +215,24 @@ class Runner:
                     os.killpg(pid, number)
 
     def ask(self, tasks: Iterable[int]) -> None:
-        """Ask these tasks for checkpoints: the leader of each one's group, or, where that takes no such signal (a shell
-        around a program), those of the group that do. Who takes none yet would die of it, and is left alone.
+        """Ask these tasks for checkpoints: the leader of each one's group, or, if that takes no
+        such signal (a shell around a program), those of the group that do. Who takes none yet would
+        die of it, and is left alone.
         """
-        asked = {r.order.task: (pid, r.order.ask) for pid, r in self._running.items() if r.order.ask}
+        asked = {
+            r.order.task: (pid, r.order.ask) for pid, r in self._running.items() if r.order.ask
+        }
         for leader, number in [asked[task] for task in tasks if task in asked]:
             for pid in takers(leader, number):
                 with contextlib.suppress(ProcessLookupError, PermissionError):
                     os.kill(pid, number)
 
     def end(self) -> list[Result]:
-        """Kill whatever runs, wait for no file any more, and leave nothing half written; what came of it.
+        """Kill whatever runs, wait for no file any more, and leave nothing half written; what came
+        of it.
 
-        A process that does not die at once keeps its unfinished outputs; the next attempt throws them away.
+        A process that does not die at once keeps its unfinished outputs; the next attempt throws
+        them away.
         """
         self.signal(signal.SIGKILL)
         results = self.collect()
@@ -189,7 +240,8 @@ class Runner:
         while self._running and time.monotonic() < until:
             time.sleep(0.005)
             results += self.collect()
-        awaited, self._awaited = self._awaited, []
+        awaited = self._awaited
+        self._awaited = []
         for entry in awaited:
             entry.then(entry.missing())
         return results + self.collect()
@@ -209,7 +261,13 @@ class Runner:
             return self._staged(order, _reason(error), _of_disk(error))
         if move.is_over:
             return self._staged(order, move.why or None)
-        return self._awaited.append(_Awaited((), inf, partial(self._staged, order), order, move))
+        since = time.monotonic()
+        then = partial(self._fetched, order, since)
+        return self._awaited.append(_Awaited((), inf, then, order, move))
+
+    def _fetched(self, order: Order, since: float, why: str | None) -> None:
+        self._fetch_s[order.task] = time.monotonic() - since
+        self._staged(order, why)
 
     def _staged(self, order: Order, why: str | None, cause: str = Cause.SPACE) -> None:
         if why is None:
@@ -220,43 +278,74 @@ class Runner:
 
     def _spawn(self, order: Order) -> None:
         order = order if self.data is None else self.data.with_volumes(order)
-        given, data = order, self.data if self.data is not None and self.data.runs_here(order) else None
+        given = order
+        if self.data is not None and self.data.runs_here(order):
+            data = self.data
+        else:
+            data = None
         order = order if data is None else data.seen(order)
         with disk_faults(f"{order.out} cannot be written"):
-            out = os.open(order.out, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND | os.O_CLOEXEC, 0o600)
-        env = {**self._environ, **order.env}
+            how_to = os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND | os.O_CLOEXEC
+            out = patiently(partial(os.open, order.out, how_to, 0o600))
+        env = self._launchers.environment(order)
         if order.gpus is not None:
             env |= shown(self._environ, order.gpus)
-        outputs = Outputs(order) if order.outputs else None
+        if order.outputs:
+            outputs = Outputs(order)
+        else:
+            outputs = None
         if order.mounts and (lost := mounts.lost_volume(order, data.view.inside if data else str)):
             self._not_started(order, out, None, lost, Cause.VOLUME)
             return
         try:
-            os.chdir(order.workdir)  # a child starts where its parent is; every time, since a task may replace it
-            command = outputs.prepare() if outputs else order.command
+            # A child starts where its parent is; every time, since a task may replace it.
+            patiently(partial(os.chdir, order.workdir))
+            if outputs:
+                command = patiently(outputs.prepare)
+            else:
+                command = order.command
             if order.mounts:
-                places, named = outputs.places if outputs else {}, data.shown if data else str
+                if outputs:
+                    places = outputs.places
+                else:
+                    places = {}
+                named = data.shown if data else str
                 written = {named(path): named(place) for path, place in places.items()}
                 command, where = mounts.command_for(replace(order, command=command), written)
                 env |= where
         except (OSError, ValueError) as error:
             missing = not Path(order.workdir).is_dir()
-            why = _cannot_start(order, error) if missing else f"cannot prepare its outputs: {_reason(error)}"
+            why = (
+                _cannot_start(order, error)
+                if missing
+                else f"cannot prepare its outputs: {_reason(error)}"
+            )
             self._not_started(order, out, 127 if missing else None, why, _of_disk(error))
             return
-        streams = [(os.POSIX_SPAWN_DUP2, file, number) for number, file in enumerate((self._null, out, out))]
-        how: dict[str, Any] = {"file_actions": streams, "setpgroup": 0, "setsigmask": (), "setsigdef": RESET}
+        streams = [
+            (os.POSIX_SPAWN_DUP2, file, number)
+            for number, file in enumerate((self._null, out, out))
+        ]
+        how: dict[str, Any] = {
+            "file_actions": streams,
+            "setpgroup": 0,
+            "setsigmask": (),
+            "setsigdef": RESET,
+        }
         try:
             program = self._program(command[0], env.get("PATH", os.defpath))
             if data is not None and (before := data.view.entering(given.workdir)):
-                command, program = (*before, program, *command[1:]), self._program(before[0], os.defpath)
+                command = (*before, program, *command[1:])
+                program = self._program(before[0], os.defpath)
             pid = os.posix_spawn(program, command, env, **how)
         except (OSError, ValueError) as error:
             self._not_started(order, out, 127, _cannot_start(order, error) + _discarded(outputs))
             return
         self._running[pid] = _Running(given, out, outputs)
 
-    def _not_started(self, order: Order, out: int, code: int | None, why: str, cause: str = Cause.PROGRAM) -> None:
+    def _not_started(
+        self, order: Order, out: int, code: int | None, why: str, cause: str = Cause.PROGRAM
+    ) -> None:
         os.close(out)
         _remove(order.out)
         self._results.append(Result(order.task, order.attempt, code, None, why, cause=cause))
@@ -275,29 +364,51 @@ class Runner:
         running = self._running.pop(pid)
         order = running.order
         cpu_s = round(usage.ru_utime + usage.ru_stime, 6)
-        # Its peak, or 0 if that may be the agent's. The agent's only grows, so an old figure of it mostly decides.
+        # Its peak, or 0 if that may be the agent's. The agent's only grows, so an old figure of it
+        # mostly decides.
         if usage.ru_maxrss > self._own_peak_kib:
             self._own_peak_kib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-        peak_bytes = usage.ru_maxrss * 1024 if usage.ru_maxrss > self._own_peak_kib else 0
-        cause, why = Cause.PROGRAM, _why(code, order.command)
+        if usage.ru_maxrss > self._own_peak_kib:
+            peak_bytes = usage.ru_maxrss * 1024
+        else:
+            peak_bytes = 0
+        cause = Cause.PROGRAM
+        why = _why(code, order.command)
         if code in (-signal.SIGKILL, 128 + signal.SIGKILL) and self._memory_kills.is_new():
-            cause, why = Cause.MEMORY, "it ran out of memory, and the kernel killed it"
+            cause = Cause.MEMORY
+            why = "it ran out of memory, and the kernel killed it"
         exited, killed = (code, None) if code >= 0 else (None, -code)
-        tail = _tail(running.out) if why else ""
+        if why:
+            tail = _tail(running.out)
+        else:
+            tail = ""
         if why and cause == Cause.PROGRAM and any(words in tail for words in _NO_SPACE):
+            said = next(
+                line for line in tail.splitlines() if any(words in line for words in _NO_SPACE)
+            )
             cause = Cause.SPACE
+            why = f"{why}: {said.strip()}{self._which_disk(order)}"
         elif why and cause == Cause.PROGRAM and not tail and _is_full(order.out):
-            cause, why = Cause.SPACE, f"{why}; the disk for what it prints is full"
+            cause = Cause.SPACE
+            why = f"{why}; the disk for what it prints is full"
         if why and order.mounts:
-            data = self.data if self.data is not None and self.data.runs_here(order) else None
+            if self.data is not None and self.data.runs_here(order):
+                data = self.data
+            else:
+                data = None
             if lost := mounts.lost_volume(order, data.view.inside if data else str):
-                cause, why = Cause.VOLUME, f"{why}; {lost}"
-        ended = Result(order.task, order.attempt, exited, killed, why, cpu_s, peak_bytes, tail, cause)
+                cause = Cause.VOLUME
+                why = f"{why}; {lost}"
+        ended = Result(
+            order.task, order.attempt, exited, killed, why, cpu_s, peak_bytes, tail, cause
+        )
         if why:  # what is left of it must not meet the next attempt
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(pid, signal.SIGKILL)
-            ended = replace(ended, why=why + _discarded(running.outputs), cause=_blamed(cause, running.outputs))
-        if os.fstat(running.out).st_size == 0:
+            ended = replace(
+                ended, why=why + _discarded(running.outputs), cause=_blamed(cause, running.outputs)
+            )
+        if os.fstat(running.out).st_size == 0 and (why or not running.outputs):
             _remove(order.out)
         if why or (outputs := running.outputs) is None:
             os.close(running.out)
@@ -306,42 +417,63 @@ class Runner:
             then = partial(self._checked, order, ended, outputs, running.out)
             self._when_there(outputs.written, order.patience_s, then, None)
 
-    def _checked(self, order: Order, ended: Result, outputs: Outputs, out: int, missing: str | None) -> None:
-        """An attempt whose command succeeded: so has it, if its outputs are there and can be put in place."""
+    def _which_disk(self, order: Order) -> str:
+        """Where what an order writes is, if that is not its place."""
+        if self.data is not None and self.data.runs_here(order):
+            return " (on the scratch disk of its node)"
+        return ""
+
+    def _checked(
+        self, order: Order, ended: Result, outputs: Outputs, out: int, missing: str | None
+    ) -> None:
+        """An attempt whose command succeeded: so has it, if its outputs are there and can be put in
+        place."""
         why = outputs.why_not_made(missing)
         try:
             if not why and not outputs.may_keep():
                 why = "another attempt finished first"
             if not why:
-                outputs.keep()
+                for note in outputs.keep():
+                    os.write(out, f"windrow: {note}\n".encode(errors="surrogateescape"))
         except OSError as error:
             why = f"its outputs cannot be put in place: {_reason(error)}"
             ended = replace(ended, cause=_of_disk(error))
         if why:
-            why, cause = f"exit code 0, but {why}{_discarded(outputs)}", _blamed(ended.cause, outputs)
+            why = f"exit code 0, but {why}{_discarded(outputs)}"
+            cause = _blamed(ended.cause, outputs)
             ended = replace(ended, why=why, cause=cause, tail=_tail(out))
         else:
             ended = replace(ended, sizes=outputs.sizes())
+        if os.fstat(out).st_size == 0:
+            _remove(order.out)
         os.close(out)
         if why or self.data is None or not self.data.runs_here(order):
             self._results.append(ended)
         else:
             move = self.data.keep(order, ended.sizes)
-            self._awaited.append(_Awaited((), inf, partial(self._kept, order, ended, move), None, move))
+            self._awaited.append(
+                _Awaited((), inf, partial(self._kept, order, ended, move), None, move)
+            )
 
     def _kept(self, order: Order, ended: Result, move: FileMove, why: str | None) -> None:
         """What an attempt made on this node has left it, as far as it must."""
         assert self.data is not None
         if why is None:
             data = self.data
-            self._results.append(replace(ended, local=data.stayed(order), moved=data.committed(order)))
+            self._results.append(
+                replace(ended, local=data.stayed(order), moved=data.committed(order))
+            )
         else:
-            cause = Cause.SPACE if move.errno in _OF_DISK else ended.cause
+            cause = Cause.SPACE if is_of_disk(move.errno) else ended.cause
             why = f"exit code 0, but its outputs cannot be put in place: {why}"
             self._results.append(replace(ended, why=why, cause=cause, sizes=()))
 
     def _when_there(
-        self, paths: tuple[str, ...], patience_s: float, then: Callable[[str | None], None], to_start: Order | None
+        self,
+        paths: tuple[str, ...],
+        patience_s: float,
+        then: Callable[[str | None], None],
+        to_start: Order | None,
     ) -> None:
         missing = _first_missing(paths)
         if missing is None or patience_s <= 0:
@@ -362,9 +494,10 @@ def _first_missing(paths: tuple[str, ...]) -> str | None:
 
 
 def _remove(path: str) -> None:
-    """Remove a file in which there is nothing. Where that cannot be done it stays, and does no harm."""
+    """Remove a file in which there is nothing. If that cannot be done it stays, and does no
+    harm."""
     with contextlib.suppress(OSError):
-        os.unlink(path)  # noqa: PTH108 - on the way of every task
+        discard(path)
 
 
 def _discarded(outputs: Outputs | None) -> str:
@@ -378,20 +511,21 @@ def _discarded(outputs: Outputs | None) -> str:
 
 
 def _blamed(cause: str, outputs: Outputs | None) -> str:
-    """Why an attempt failed; not for a fault of its own where another has won."""
-    return Cause.SUPERSEDED if outputs is not None and outputs.is_beaten else cause
+    """Why an attempt failed; not for a fault of its own if another has won."""
+    if outputs is not None and outputs.is_beaten:
+        return Cause.SUPERSEDED
+    return cause
 
 
-_FULL = (errno.ENOSPC, errno.EDQUOT)
-_NO_SPACE = tuple(map(os.strerror, _FULL))
-"""What programs say that find no space; that is no fault of theirs."""
+_NO_SPACE = tuple(map(os.strerror, NO_SPACE))
+"""What programs say that find no space; that is not their fault."""
 _LITTLE_BYTES = 1 << 14
-_OF_DISK = (*_FULL, errno.EIO, errno.ESTALE, errno.ETIMEDOUT, errno.ENOTCONN, errno.ESHUTDOWN)
-"""No fault of a program either: what file systems say whose servers cannot be reached."""
 
 
 def _of_disk(error: OSError | ValueError) -> str:
-    return Cause.SPACE if isinstance(error, OSError) and error.errno in _OF_DISK else Cause.PROGRAM
+    if isinstance(error, OSError) and is_of_disk(error.errno):
+        return Cause.SPACE
+    return Cause.PROGRAM
 
 
 def _cannot_start(order: Order, error: OSError | ValueError) -> str:
@@ -403,21 +537,37 @@ def _cannot_start(order: Order, error: OSError | ValueError) -> str:
 def _reason(error: OSError | ValueError, *, named: bool = False) -> str:
     if not isinstance(error, OSError):
         return str(error)
-    return f"{error.strerror}" if named or not error.filename else f"{error.filename}: {error.strerror}"
+    if named or not error.filename:
+        return f"{error.strerror}"
+    return f"{error.filename}: {error.strerror}"
 
 
 _HINTS = (
     (
         141,
         r"\|",
-        "a program in a pipe wrote to one that had already exited (SIGPIPE), as in `... | head`; if that is fine, add "
+        "a program in a pipe wrote to one that had already exited (SIGPIPE), as in `... | head`; "
+        "if that is fine, add "
         "`|| true`, or set `shell: bash` for this task",
     ),
-    (1, r"\bgrep\b", "grep exits with 1 when nothing matches; write `grep ... || true` if that is fine"),
-    (126, "", "a program was found but cannot be executed; is it a program, with the permission (chmod +x)?"),
-    (127, "", "a program was not found on the node; check its name, PATH, and which modules are loaded"),
+    (
+        1,
+        r"\bgrep\b",
+        "grep exits with 1 when nothing matches; write `grep ... || true` if that is fine",
+    ),
+    (
+        126,
+        "",
+        "a program was found but cannot be executed; is it a program, with the permission (chmod "
+        "+x)?",
+    ),
+    (
+        127,
+        "",
+        "a program was not found on the node; check its name, PATH, and which modules are loaded",
+    ),
 )
-"""What an exit code of a shell usually means, where its text has this in it."""
+"""What an exit code of a shell usually means, if its text has this in it."""
 _SHELL = re.compile(r"(?:.*/)?(?:ba|da|k|mk|a)?sh")
 
 
@@ -431,15 +581,30 @@ def _why(code: int, command: tuple[str, ...]) -> str:
     if code == 0:
         return ""
     if code > 0:
-        text = command[-1] if _SHELL.fullmatch(command[0]) and "-c" in command[-2:-1] else ""
-        hints = [f": {hint}" for known, word, hint in _HINTS if text and code == known and re.search(word, text)]
+        if _SHELL.fullmatch(command[0]) and "-c" in command[-2:-1]:
+            text = command[-1]
+        else:
+            text = ""
+        hints = [
+            f": {hint}"
+            for known, word, hint in _HINTS
+            if text and code == known and re.search(word, text)
+        ]
         return f"exit code {code}{''.join(hints)}"
-    name = signal.Signals(-code).name if -code in set(signal.Signals) else str(-code)
-    hint = "; probably out of memory, unless someone killed it" if -code == signal.SIGKILL else ""
+    if -code in set(signal.Signals):
+        name = signal.Signals(-code).name
+    else:
+        name = str(-code)
+    if -code == signal.SIGKILL:
+        hint = "; probably out of memory, unless someone killed it"
+    else:
+        hint = ""
     return f"killed by signal {name}{hint}"
 
 
 def _tail(out: int) -> str:
     """The last lines of a file, fit to be shown: what steers a terminal is left out."""
-    text = os.pread(out, TAIL_BYTES, max(0, os.fstat(out).st_size - TAIL_BYTES)).decode(errors="replace")
+    text = os.pread(out, TAIL_BYTES, max(0, os.fstat(out).st_size - TAIL_BYTES)).decode(
+        errors="replace"
+    )
     return "\n".join(_STEERING.sub("", line) for line in text.splitlines()[-TAIL_LINES:])

@@ -1,14 +1,17 @@
-"""How the agents on one machine share all that it has, task by task: a small file in the folder of the queue.
+"""How the agents on one machine share all that it has, task by task: a small file in the folder of
+the queue.
 
-Rule 1: an agent looks into the file before it starts tasks, and writes down what its tasks take. Rule 2: what is free
-is dealt out one task at a time, each to the agent that has the smallest part of the machine, of equals to the one that
-has waited longest. Rule 3: where that one's task does not fit yet, the rest is kept for it until it does; so a task
-that needs more than a fair share starts, too. Rule 4: where it lacks GPUs, disk or another named resource alone, only
-that is kept for it; what is left of those goes to the first that asks. Rule 5: what a dead agent had is free. Rule 6:
-agents are told apart by process number and start, each writes its own part again at every look, and a file that cannot
-be read is an empty one: whatever happens to it, it is right again after everybody's next look.
+Rule 1: an agent looks into the file before it starts tasks, and writes down what its tasks take.
+Rule 2: what is free is dealt out one task at a time, each to the agent that has the smallest part
+of the machine, of equals to the one that has waited longest. Rule 3: if that one's task does not
+fit yet, the rest is kept for it until it does; so a task that needs more than a fair share starts,
+too. Rule 4: if it lacks GPUs, disk or another named resource alone, only that is kept for it;
+what is left of those goes to the first that asks. Rule 5: what a dead agent had is free. Rule 6:
+agents are told apart by process number and start, each writes its own part again at every look, and
+a file that cannot be read is an empty one: whatever happens to it, it is right again after
+everybody's next look.
 
-Nothing running is stopped for somebody else. An agent that is alone has everything.
+Nothing running is stopped for another agent. An agent that is alone has everything.
 """
 
 from __future__ import annotations
@@ -35,10 +38,11 @@ _UNLIMITED = 1 << 62
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """An agent's part: what its tasks hold, the least that it needs to start one more, and cores it wants in all.
+    """An agent's part: what its tasks hold, the least that it needs to start one more, and cores it
+    wants in all.
 
-    `since_s`: since when it waits, or when it last started a task. `has_turn`: what is free is kept for it, until it
-    starts a task. `gpus`: the names of those that its tasks hold.
+    `since_s`: since when it waits, or when it last started a task. `has_turn`: what is free is kept
+    for it, until it starts a task. `gpus`: the names of those that its tasks hold.
     """
 
     who: Identity
@@ -56,7 +60,8 @@ class Share:
 
 
 def deal(total: Need, shares: Sequence[Share]) -> tuple[list[Need], int | None]:
-    """What each may take now, and the one for which the rest is kept (None: for none). See rules 2 to 4."""
+    """What each may take now, and the one for which the rest is kept (None: for none). See rules 2
+    to 4."""
     most = {name: amount for name, amount in total.amounts().items() if amount}
 
     def turn(share: Share) -> tuple[bool, float, float, int]:
@@ -69,27 +74,38 @@ def deal(total: Need, shares: Sequence[Share]) -> tuple[list[Need], int | None]:
         free = free.plus(share.held, -1)
     dealt = [NOTHING for _ in shares]
     waiting = {place: share for place, share in enumerate(shares) if share.is_waiting}
-    all_waiting, kept = list(waiting), set[str]()
+    all_waiting = list(waiting)
+    kept = set[str]()
     while len(waiting) > 1:
         place = min(waiting, key=lambda at: turn(waiting[at]))
         share = waiting[place]
-        least, there = share.least, free.amounts()
+        least = share.least
+        there = free.amounts()
         wanted = [name for name, amount in least.amounts().items() if amount]
-        short = {name for name in wanted if name in kept or least.amounts()[name] > there.get(name, 0)}
+        short = {
+            name for name in wanted if name in kept or least.amounts()[name] > there.get(name, 0)
+        }
         if short & {"cores", "memory"}:
             return dealt, place
         if short:
             kept |= short
             del waiting[place]
             continue
-        free, dealt[place] = free.plus(least, -1), dealt[place].plus(least)
+        free = free.plus(least, -1)
+        dealt[place] = dealt[place].plus(least)
         wants = share.wants - least.cores
-        waiting[place] = replace(share, held=share.held.plus(least), wants=wants, since_s=float("inf"), has_turn=False)
+        waiting[place] = replace(
+            share, held=share.held.plus(least), wants=wants, since_s=float("inf"), has_turn=False
+        )
         if wants < least.cores:
             del waiting[place]
     rest = _rest(free, kept)
-    for place in all_waiting:  # the first to ask gets it; of cores and memory, the only one who wants more
-        dealt[place] = dealt[place].plus(rest if place in waiting else rest._replace(cores=0, memory_bytes=0))
+    for (
+        place
+    ) in all_waiting:  # the first to ask gets it; of cores and memory, the only one who wants more
+        dealt[place] = dealt[place].plus(
+            rest if place in waiting else rest._replace(cores=0, memory_bytes=0)
+        )
     return dealt, None
 
 
@@ -110,11 +126,20 @@ class Shares:
         me = identity(os.getpid())
         assert me is not None, "this process lives"
         machine = this_machine()
-        # A task was let in by what its submitter saw of the machine: where we see less, it must start nonetheless.
-        memory = max(machine.memory_bytes or 0, _UNLIMITED if shape.memory_bytes is None else shape.memory_bytes)
-        disk = _UNLIMITED if shape.disk_bytes is None else shape.disk_bytes
+        # A task was let in by what its submitter saw of the machine: where we see less, it must
+        # start nonetheless.
+        memory = max(
+            machine.memory_bytes or 0,
+            _UNLIMITED if shape.memory_bytes is None else shape.memory_bytes,
+        )
+        if shape.disk_bytes is None:
+            disk = _UNLIMITED
+        else:
+            disk = shape.disk_bytes
         counts = dict(machine.counts) | dict(shape.counts)
-        self._total = Need(max(machine.cores, shape.cores), memory, 0, disk, tuple(sorted(counts.items())))
+        self._total = Need(
+            max(machine.cores, shape.cores), memory, 0, disk, tuple(sorted(counts.items()))
+        )
         self._gpus = visible(os.environ) or []
         self._own = Share(me, NOTHING)
         self.is_kept_waiting = False
@@ -122,15 +147,19 @@ class Shares:
 
     @contextlib.contextmanager
     def sharing(self, packing: Packing) -> Iterator[None]:
-        """Inside, tasks start within what this agent may hold; afterwards everybody knows what they took."""
+        """Inside, tasks start within what this agent may hold; afterwards all know what they
+        took."""
         fcntl.flock(self._file, fcntl.LOCK_EX)
         try:
             others, before = self._read()
             self._note(packing)
             others, limit = self._deal(others)
             packing.limit = limit
-            busy, gpus = {name for share in others for name in share.gpus}, dict(self._total.counts).get(GPUS, 0)
-            packing.nodes.busy_gpus = frozenset(gpu for gpu in range(gpus) if name_of(gpu, self._gpus) in busy)
+            busy = {name for share in others for name in share.gpus}
+            gpus = dict(self._total.counts).get(GPUS, 0)
+            packing.nodes.busy_gpus = frozenset(
+                gpu for gpu in range(gpus) if name_of(gpu, self._gpus) in busy
+            )
             yield
             self._note(packing)
             self._write([*others, self._own], before)
@@ -148,17 +177,27 @@ class Shares:
     def _note(self, packing: Packing) -> None:
         """Take down what the tasks hold and want now."""
         least, wants = packing.wanted()
-        own, held = self._own, packing.held
+        own = self._own
+        held = packing.held
         has_grown = held.cores > own.held.cores or held.memory_bytes > own.held.memory_bytes
         is_new = has_grown or not own.is_waiting
-        since_s = time.monotonic() if is_new else own.since_s
+        if is_new:
+            since_s = time.monotonic()
+        else:
+            since_s = own.since_s
         gpus = tuple(name_of(gpu, self._gpus) for gpu in sorted(packing.nodes.held_gpus()))
-        self._own = Share(own.who, held, least, wants, since_s, own.has_turn and not is_new and wants > 0, gpus)
+        self._own = Share(
+            own.who, held, least, wants, since_s, own.has_turn and not is_new and wants > 0, gpus
+        )
 
     def _deal(self, others: list[Share]) -> tuple[list[Share], Need]:
-        """The others, as far as they live, and what this agent may hold. Who is alive is asked where it matters."""
+        """The others, as far as they live, and what this agent may hold. Who is alive is asked
+        where it matters."""
         dealt, kept_for = deal(self._total, [*others, self._own])
-        if others and (dealt[-1].cores < self._own.wants or any(share.held[3:] != NOTHING[3:] for share in others)):
+        if others and (
+            dealt[-1].cores < self._own.wants
+            or any(share.held[3:] != NOTHING[3:] for share in others)
+        ):
             living = [share for share in others if identity(share.who.pid) == share.who]
             if len(living) < len(others):
                 others = living
@@ -171,12 +210,18 @@ class Shares:
         return others, self._own.held.plus(dealt[-1])
 
     def _read(self) -> tuple[list[Share], bytes]:
-        """The others, and what the file says. Only its first line counts: what is behind is left over."""
+        """The others, and what the file says. Only its first line counts: what is behind is left
+        over."""
         line = os.pread(self._file, 1 << 20, 0).partition(b"\n")[0]
         try:
             rows = json.loads(line)
             others = [
-                Share(Identity(*row[:2]), Need(*tuples(row[2])), Need(*tuples(row[3])), *map(tuples, row[4:]))
+                Share(
+                    Identity(*row[:2]),
+                    Need(*tuples(row[2])),
+                    Need(*tuples(row[3])),
+                    *map(tuples, row[4:]),
+                )
                 for row in rows
             ]
         except (ValueError, TypeError, IndexError, KeyError):
@@ -186,15 +231,25 @@ class Shares:
     def _write(self, shares: Sequence[Share], before: bytes) -> None:
         line = json.dumps([_row(share) for share in shares]).encode()
         if line != before:
-            with contextlib.suppress(OSError):  # a full disk must not stop the work: others then see what was
+            with contextlib.suppress(
+                OSError
+            ):  # a full disk must not stop the work: others then see what was
                 os.pwrite(self._file, line + b"\n", 0)
 
 
 def _row(share: Share) -> list[object]:
     """As it is written: what most agents do not have is left out."""
-    plain = [share.who.pid, share.who.began_ticks, _short(share.held), _short(share.least), share.wants]
+    plain = [
+        share.who.pid,
+        share.who.began_ticks,
+        _short(share.held),
+        _short(share.least),
+        share.wants,
+    ]
     return [*plain, share.since_s, share.has_turn, *([share.gpus] if share.gpus else [])]
 
 
 def _short(need: Need) -> tuple[object, ...]:
-    return tuple(need) if need[3:] != NOTHING[3:] else need[:2]
+    if need[3:] != NOTHING[3:]:
+        return tuple(need)
+    return need[:2]

@@ -1,7 +1,8 @@
-"""What a loop sleeps by: signals as something to wait for beside files, and a clock that never steps.
+"""What a loop sleeps by: signals as something to wait for beside files, and a clock that never
+steps.
 
-A signal makes `fd` readable, so a loop sleeps in one place and misses nothing. SIGTERM and SIGINT are remembered;
-SIGCHLD only wakes, and SIGUSR1 is a batch system's word that the end is near.
+A signal makes `fd` readable, so a loop sleeps in one place and misses nothing. SIGTERM and SIGINT
+are remembered; SIGCHLD only wakes, and SIGUSR1 is a batch system's word that the end is near.
 """
 
 from __future__ import annotations
@@ -16,7 +17,8 @@ _DOUBT_S = 1.0
 
 
 class SteadyClock:
-    """Seconds since the epoch when it was made, and steady from then on: a step of the system's clock is not seen."""
+    """Seconds since the epoch when it was made, and steady from then on: a step of the system's
+    clock is not seen."""
 
     def __init__(self) -> None:
         self._offset = time.time() - time.monotonic()
@@ -50,7 +52,8 @@ class Wake:
             os.read(self.fd, 4096)
 
     def wait_for_stop(self) -> None:
-        """Give a stop the time to come: a queue that ends a job may end its tasks and steps an instant before us."""
+        """Give a stop the time to come: a queue that ends a job may end its tasks and steps an
+        instant before us."""
         end = time.monotonic() + _DOUBT_S
         while self.stop_signal is None and time.monotonic() < end:
             time.sleep(0.02)

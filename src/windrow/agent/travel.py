@@ -1,8 +1,10 @@
-"""The agent as one file, for machines that have no Windrow: a zip archive that Python runs as it is.
+"""The agent as one file, for machines that have no Windrow: a zip archive that Python runs as it
+is.
 
-Rule 1: the same agent makes the same bytes, and the file is named after them: it is put at a site once, and one that is
-in use never changes. Rule 2: it needs Python 3.9 and its standard library. What newer ones brought and our code uses
-is given to older ones before anything of ours is loaded (`_MAIN`); an older Python is refused in one sentence.
+Rule 1: the same agent makes the same bytes, and the file is named after them: it is put at a site
+once, and one that is in use never changes. Rule 2: it needs Python 3.9 and its standard library.
+What newer ones brought and our code uses is given to older ones before anything of ours is loaded
+(`_MAIN`); an older Python is refused in one sentence.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ from io import BytesIO
 from pathlib import Path
 
 _PACKAGE = Path(__file__).parents[1]
-_PARTS = ("agent/*.py", "model/*.py", "errors.py", "files.py", "version.py", "storage/__init__.py", "storage/[bcr]*.py")
+_PARTS = ("agent/**/*.py", "model/*.py", "deletion.py", "errors.py", "files.py", "version.py")
 _LONG_AGO = (1980, 1, 1, 0, 0, 0)
 _MAIN = """\
 import sys
@@ -32,13 +34,17 @@ if sys.version_info < (3, 11):
     enum.StrEnum = StrEnum
 module = sys.argv.pop(1)
 runpy.run_module("windrow.agent." + module, run_name="__main__", alter_sys=True)
-"""
+"""  # noqa: E501
 
 
 @cache
 def archive() -> tuple[str, bytes]:
     """The name of the file, and what is in it."""
-    texts = {path.relative_to(_PACKAGE.parent): path.read_bytes() for part in _PARTS for path in _PACKAGE.glob(part)}
+    texts = {
+        path.relative_to(_PACKAGE.parent): path.read_bytes()
+        for part in _PARTS
+        for path in _PACKAGE.glob(part)
+    }
     texts |= {Path("windrow/__init__.py"): b"", Path("__main__.py"): _MAIN.encode()}
     made = BytesIO()
     with zipfile.ZipFile(made, "w") as file:
@@ -50,7 +56,8 @@ def archive() -> tuple[str, bytes]:
 
 
 def here(module: str) -> tuple[str, ...]:
-    """What runs a module of the agent with this Python: from the package, or from the file as which it travelled."""
+    """What runs a module of the agent with this Python: from the package, or from the file as which
+    it travelled."""
     if (file := _PACKAGE.parent).is_file():
         return (sys.executable, "-I", str(file), module)
     # -P: no file in the working folder may stand in for a module

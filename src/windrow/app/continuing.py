@@ -1,49 +1,53 @@
 """Going on with a run whose workflow file has changed: a new run continues the old one.
 
-A run never changes: it has one workflow, and one journal of what happened. So where the file says something else now,
-NAME-2 is made, in which tasks that stay finished (manager/changes.py) are recorded as kept, and NAME-1 is marked as
-continued. What NAME-1 still has in the queue is stopped first, and what it finished is taken in.
+A run never changes: it has one workflow, and one journal of what happened. So if the file says
+something else now, NAME-2 is made, in which tasks that stay finished (app/changes.py) are
+recorded as kept, and NAME-1 is marked as continued. What NAME-1 still has in the queue is stopped
+first, and what it finished is taken in.
 
-Rule: the new run is whole before the old one is marked, both under the old run's lock; a process that dies in between
-leaves either the old run as it was, or a new one that says whom it continues.
+Rule: the new run is whole before the old one is marked, both under the old run's lock; a process
+that dies in between leaves either the old run as it was, or a new one that says whom it continues.
 """
 
 import stat
+import time
 from collections.abc import Container, Mapping
 from contextlib import closing
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from windrow.app import live_runs
-from windrow.app.execute import drive, managed, order_of_run, prepare, start_run
+from windrow.app.changes import Changes, changes
+from windrow.app.execute import Prepared, drive, managed, prepare, start_run
 from windrow.app.runs import RunPaths, RunView, all_runs, facts_of, find_own_run, grown
 from windrow.errors import InputError, UserError, WindrowError
 from windrow.formats import read_runnable as read_workflow_file
-from windrow.manager import events as e
-from windrow.manager.changes import Changes, changes
-from windrow.manager.journal import Record, RunJournal
-from windrow.manager.lost_files import LostFile, lost_files
-from windrow.manager.states import AttemptState, TaskState
-from windrow.manager.story import Kept
 from windrow.model import Runnable, WorkflowError
 from windrow.records.lock import RunLock
 from windrow.records.runnable_file import inputs_at, made_files, outside_inputs
 from windrow.storage.lifetimes import without_intermediate
+from windrow.story import events as e
+from windrow.story.journal import Record, RunJournal
+from windrow.story.lost_files import LostFile, lost_files
+from windrow.story.states import AttemptState, TaskState
+from windrow.story.story import Kept
 
 
 @dataclass(frozen=True)
 class Standing:
-    """A run beside its workflow file as it is now. Without `changes` the file cannot be read, and `unread` says why."""
+    """A run beside its workflow file as it is now. Without `changes` the file cannot be read, and
+    `unread` says why."""
 
     told: RunView
     changes: Changes | None
     lost: tuple[LostFile, ...] = ()
-    """Finished tasks that would run again because files are gone; numbered as in the file, where that has changed."""
+    """Finished tasks that would run again because files are gone; numbered as in the file, if
+    that has changed."""
     unread: str = ""
 
     @property
     def is_same(self) -> bool:
-        """Whether the run can go on as it is."""
+        """Whether the run can continue as it is."""
         return self.changes is None or self.changes.is_same
 
     @property
@@ -51,7 +55,9 @@ class Standing:
         """How many tasks would run now."""
         if self.changes is not None and not self.changes.is_same:
             return self.changes.to_run + len(self.lost)
-        return len(self.told.story.tasks) - self.told.story.count(TaskState.FINISHED) + len(self.lost)
+        return (
+            len(self.told.story.tasks) - self.told.story.count(TaskState.FINISHED) + len(self.lost)
+        )
 
     @property
     def is_up_to_date(self) -> bool:
@@ -61,11 +67,13 @@ class Standing:
 
 def standing(told: RunView) -> Standing:
     """How the run stands beside its file. Nothing is changed."""
-    story, runnable = told.story, told.runnable
-    file, added = Path(told.facts["workflow"]), [addition.event for addition in story.additions]
+    story = told.story
+    runnable = told.runnable
+    file = told.facts.request.workflow
+    added = [addition.event for addition in story.additions]
     try:
         read = read_workflow_file(file)
-        if told.facts.get("delete_intermediate"):
+        if told.facts.request.delete_intermediate:
             read = replace(read, workflow=without_intermediate(read.workflow))
         new = grown(read, added)
     except WorkflowError as error:
@@ -73,7 +81,8 @@ def standing(told: RunView) -> Standing:
         return Standing(told, None, _lost(told), str(InputError(file, problem)))
     except WindrowError as error:
         return Standing(told, None, _lost(told), str(error))
-    made, before = made_files(runnable), inputs_at(told.paths.inputs)
+    made = made_files(runnable)
+    before = inputs_at(told.paths.inputs)
     found = changes(
         runnable,
         new,
@@ -88,8 +97,9 @@ def standing(told: RunView) -> Standing:
 
 
 def _planned(told: RunView, runnable: Runnable, own: int) -> Runnable:
-    """A workflow with the needs of its tasks in this run; those behind the `own` ones have them already."""
-    if not told.facts.get("scratch") or not any(step.mounts for step in runnable.steps):
+    """A workflow with the needs of its tasks in this run; those behind the `own` ones have them
+    already."""
+    if not told.facts.request.scratch or not any(step.mounts for step in runnable.steps):
         return runnable
     from windrow.app.volumes import on_disks  # noqa: PLC0415  (few runs have volumes)
 
@@ -98,17 +108,21 @@ def _planned(told: RunView, runnable: Runnable, own: int) -> Runnable:
 
 
 def _lost(told: RunView) -> tuple[LostFile, ...]:
-    story, open_states = told.story, (TaskState.PENDING, TaskState.FAILED, TaskState.BLOCKED)
+    story = told.story
+    open_states = (TaskState.PENDING, TaskState.FAILED, TaskState.BLOCKED)
     left = [number for number, task in enumerate(story.tasks) if task.state in open_states]
     done = [task.state is TaskState.FINISHED for task in story.tasks]
-    if "far" in told.facts:  # what is elsewhere cannot be seen from here
+    if told.facts.far is not None:  # what is elsewhere cannot be seen from here
         left = []
     is_home = story.is_complete and not story.elsewhere
     return tuple(lost_files(told.runnable, left, done.__getitem__, results=is_home))
 
 
-def _changed(told: RunView, task: int, made: Container[str], before: Mapping[str, tuple[int, int]]) -> str | None:
-    """An input of a finished task that no task makes, and that is another than when the task read it.
+def _changed(
+    told: RunView, task: int, made: Container[str], before: Mapping[str, tuple[int, int]]
+) -> str | None:
+    """An input of a finished task that no task makes, and that is another than when the task read
+    it.
 
     By time and size. One that is gone says nothing: the task that needs it will.
     """
@@ -136,11 +150,43 @@ def _finished(told: RunView, task: int) -> Kept:
         return Kept(told.paths.name, told.story.begun_s or 0.0, told.story.last_s)
     last = attempts[-1]
     hosts = told.story.jobs[last.job].hosts
-    return Kept(told.paths.name, last.started_s, last.ended_s or told.story.last_s, tuple(hosts), last.sizes)
+    return Kept(
+        told.paths.name, last.started_s, last.ended_s or told.story.last_s, tuple(hosts), last.sizes
+    )
+
+
+def plan_to_continue(told: RunView, now: Standing) -> tuple[Prepared, list[e.Event]]:
+    """The run as it would continue now, and what has happened in it by then. Nothing is changed."""
+    at_s = int(time.time())
+    order = told.facts.request
+    undone = [e.TaskUndone(at_s, one.maker) for one in now.lost]
+    again = {one.maker for one in now.lost}
+    if now.changes is not None and not now.is_same:
+        kept = now.changes.kept
+        prepared = prepare(order, now.changes.runnable, kept.keys() - again)
+        return prepared, [
+            *(e.TaskKept(at_s, task) for task in sorted(kept)),
+            e.RunBegan(at_s),
+            *undone,
+        ]
+    finished = {
+        task for task, one in enumerate(told.story.tasks) if one.state is TaskState.FINISHED
+    }
+    prepared = prepare(order, told.runnable, finished - again)
+    with closing(
+        RunJournal.open(told.paths.journal)
+    ) as journal:  # tasks that were added are in the workflow by now
+        past = [
+            record.event
+            for _, record in journal.records()
+            if not isinstance(record.event, e.TasksAdded)
+        ]
+    return prepared, [*past, e.RunBegan(at_s), *undone]
 
 
 def continued_run(told: RunView, *, wait_s: float) -> RunPaths:
-    """A new run that continues this one with the workflow file as it is now. Jobs of the old one are stopped first."""
+    """A new run that continues this one with the workflow file as it is now. Jobs of the old one
+    are stopped first."""
     if any(not job.outcome for job in told.story.jobs.values()):
         with managed(told.paths, wait_s=wait_s, writes=False) as manager:
             manager.stop()
@@ -153,12 +199,16 @@ def continued_run(told: RunView, *, wait_s: float) -> RunPaths:
         if now.changes is None:
             raise UserError(f"{now.unread}; correct the workflow file, then resume again")
         found = now.changes
-        order = order_of_run(told.facts)
-        prepared = prepare(order, found.runnable, found.kept.keys())
+        order = told.facts.request
+        root = told.paths.folder.path.parent
+        added = told.story.added
+        prepared = prepare(order, found.runnable, found.kept.keys(), root)
         kept = [(task, _finished(told, before)) for task, before in sorted(found.kept.items())]
-        records = [Record(e.TaskKept(int(one.ended_s), task), asdict(one), one.ended_s) for task, one in kept]
+        records = [
+            Record(e.TaskKept(int(one.ended_s), task), asdict(one), one.ended_s)
+            for task, one in kept
+        ]
         live_runs.leave(told.paths)  # whose lock we hold, and whose jobs are over
-        root, added = told.paths.folder.path.parent, told.story.added
         new = start_run(prepared, root, continues=told.paths.name, kept=records, added=added)
         mark_continued(told.paths, new.name)
     finally:
@@ -173,7 +223,7 @@ def mark_continued(paths: RunPaths, by: str) -> None:
 
 
 def run_to_change(name: str | None) -> RunView:
-    """The run of this name, to go on with it as it is. UserError where that cannot be done."""
+    """The run of this name, to continue it as it is. UserError if that cannot be done."""
     told = RunView(find_own_run(name))
     refuse_continued(told)
     refuse_moved(told)
@@ -181,11 +231,11 @@ def run_to_change(name: str | None) -> RunView:
 
 
 def refuse_continued(told: RunView) -> None:
-    """UserError where another run continues this one."""
-    by = told.facts.get("continued_by")
+    """UserError if another run continues this one."""
+    by = told.facts.continued_by
     if by is None:  # the process that made the other one may have died before it was noted here
         for paths in all_runs(told.paths.folder.path.parent):
-            if paths.name != told.paths.name and facts_of(paths).get("continues") == told.paths.name:
+            if paths.name != told.paths.name and facts_of(paths).continues == told.paths.name:
                 by = paths.name
                 mark_continued(told.paths, by)
     if by is not None:
@@ -193,19 +243,31 @@ def refuse_continued(told: RunView) -> None:
 
 
 def refuse_moved(told: RunView) -> None:
-    """UserError where the run is not where it was started: its commands and files are named by that place."""
+    """UserError if the run is not where it was started: its commands and files are named by that
+    place."""
     now = told.paths.folder.path.parent
-    was = Path(str(told.facts.get("root") or now))  # older versions did not keep it
+    was = Path(told.facts.root)
     if was == now or (was.exists() and was.samefile(now)):
         return
-    old, here, file = was.parents[1], now.parents[1], Path(str(told.facts["workflow"]))
-    moved = here / file.relative_to(old) if file.is_relative_to(old) else file
-    if was.exists():
-        how, back = "copied", f"resume it in {old}"
+    old = was.parents[1]
+    here = now.parents[1]
+    file = told.facts.request.workflow
+    if file.is_relative_to(old):
+        moved = here / file.relative_to(old)
     else:
-        how, back = "moved", "move it back"
-    fresh = f", or start it from the beginning with windrow run {moved}" if moved.exists() else ""
+        moved = file
+    if was.exists():
+        how = "copied"
+        back = f"resume it in {old}"
+    else:
+        how = "moved"
+        back = "move it back"
+    if moved.exists():
+        fresh = f", or start it from the beginning with windrow run {moved}"
+    else:
+        fresh = ""
     raise UserError(
-        f"{told.paths.name} was started in {old} and has been {how} to {here}, but its tasks must run in {old}: "
+        f"{told.paths.name} was started in {old} and has been {how} to {here}, but its tasks "
+        f"must run in {old}: "
         f"{back}{fresh}"
     )

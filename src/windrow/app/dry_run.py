@@ -1,39 +1,38 @@
-"""What a run would submit now: the same code decides, on the live queues; nothing is written or submitted."""
+"""What a run would submit now: the manager that would carry it out decides, on the live queues;
+nothing is written or submitted."""
 
 from __future__ import annotations
 
-import time
+from collections.abc import Iterable, Iterator
+from contextlib import closing
 from dataclasses import dataclass, replace
-from functools import cache
-from math import inf
-from pathlib import Path
 
 import numpy as np
 
 from windrow.agent.folder import RunFolder
-from windrow.app.execute import Prepared, strategy_of, twin_of
-from windrow.app.runs import ROOT, past_predictions
-from windrow.app.sites import Reached
-from windrow.app.space import limit_of
+from windrow.app.assembly import Ports, assemble, outpost_at
+from windrow.app.execute import Prepared
+from windrow.app.learning import earlier_errors, errors_at
+from windrow.app.runs import own_root
 from windrow.data.mirror import Mirror
-from windrow.forecast.base import AtOnce, Forecaster, shortened
-from windrow.forecast.ledger import part_waited
-from windrow.manager import events as e
-from windrow.manager.beliefs import AtSite
-from windrow.manager.core import Core
-from windrow.manager.dispatch import Dispatch
+from windrow.forecast.best_effort import past_waits
+from windrow.forecast.runtimes import RunTimes
+from windrow.manager.manager import Manager
+from windrow.manager.outpost import Agreement, Outpost
 from windrow.queues.port import QueueError
-from windrow.strategies.base import Decision, Forecast, LooksAhead
-from windrow.strategies.choosing import Offer, Way, choose, frontier
-from windrow.strategies.copied import copied
-from windrow.strategies.levels import works
+from windrow.story import events as e
+from windrow.story.journal import RunJournal
+from windrow.strategies.base import Decision, JobPlan, LooksAhead
+from windrow.strategies.choosing import Offer, Way, frontier
 
 
 @dataclass(frozen=True)
 class DryRun:
-    """What would be submitted now: the decision, whose forecast it is based on, and the exact commands.
+    """What would be submitted now: the decision, whose forecast it is based on, and the exact
+    commands.
 
-    `risks`: how likely each job is to be lost, if known. `frontier`: choices of sites, if these have prices or risks.
+    `risks`: how likely each job is to be lost, if known. `frontier`: choices of sites, if these
+    have prices or risks.
     """
 
     decision: Decision
@@ -42,65 +41,142 @@ class DryRun:
     commands: tuple[str, ...]
     risks: tuple[float | None, ...] = ()
     frontier: tuple[Way, ...] = ()
+    notes: tuple[str, ...] = ()
+    """What the batch system itself says of the waits, if that is not what the queue looks
+    like."""
     space: tuple[tuple[float, int], ...] = ()
     """What files should take, from each of these times of the first job on."""
 
 
-def dry_run(prepared: Prepared, root: Path = ROOT) -> DryRun:
-    """Decide as a run would, now, on the live queues of its sites. Nothing is written or submitted."""
-    workflow, order = prepared.runnable.workflow, prepared.order
-    sites = [reached.site for reached in prepared.sites]
-    core = Core(works(workflow, sites, prepared.able, limit_of(order)), prepared.terms)
-    strategy = strategy_of(order, starts_at_once=prepared.starts_at_once)
-    now, offers, silent = int(time.time()), list[Offer](), dict[str, str]()
-    for at, reached in zip(core.sites, prepared.sites, strict=True):
+def dry_run(prepared: Prepared, before: Iterable[e.Event] = ()) -> DryRun:
+    """Decide as a run would, now, on the live queues of its sites. Nothing is written or submitted.
+
+    `before`: what has happened in the run so far.
+    """
+    with closing(RunJournal.unkept()) as journal:
+        manager = _manager(prepared, journal)
+        core = manager.core
+        for event in before:
+            core.handle(event)
+        earlier = core.submitted
+        decision, offers = _decided(manager)
+        outposts = [outpost for outpost in manager.outposts if outpost.trusted]
+        notes = (note for outpost in outposts if outpost.guard for note in outpost.guard.notes)
+        return DryRun(
+            decision,
+            outposts[0].trusted,
+            tuple(_wait_s(offers[job.site], job) for job in decision.jobs),
+            tuple(_commands(manager, prepared, earlier)),
+            tuple(_risk(offers[job.site], job) for job in decision.jobs),
+            tuple(_frontier(manager, list(offers.values()))),
+            tuple(dict.fromkeys(notes)),
+            _space(manager, decision),
+        )
+
+
+def _manager(prepared: Prepared, journal: RunJournal) -> Manager:
+    """The one that this run would have, on paper."""
+    wanted = prepared.wanted
+    root = own_root()
+    name = f"{prepared.runnable.workflow.name}-N"
+    folder = RunFolder.at(root / name)
+    errors = None
+    if isinstance(wanted.strategy, LooksAhead):
+        known = earlier_errors(prepared.runnable, prepared.times, RunTimes)
+        errors = errors_at(wanted.works, known)
+    waits = past_waits()
+    transfers = None
+    mirrors = {}
+    if places := {one.site.files: one.site.folder for one in prepared.sites if one.site.files}:
+        from windrow.app.far import planned_transfers  # noqa: PLC0415  (most runs have no such site)
+
+        transfers = planned_transfers(prepared.sites, prepared.runnable, waits)
+        mirrors = {
+            place: Mirror(place, folder, dict, f"{at}/runs/{name}", ("python3",))
+            for place, at in places.items()
+        }
+    return assemble(
+        wanted,
+        Ports(
+            folder=folder,
+            uid="UID",
+            name=prepared.runnable.workflow.name,
+            journal=journal,
+            outposts=[outpost_at(one, root, waits, errors, keeps=False) for one in prepared.sites],
+            transfers=transfers,
+            mirrors=mirrors,
+        ),
+    )
+
+
+def _decided(manager: Manager) -> tuple[Decision, dict[str, Offer]]:
+    """What is decided for all groups of sites, and from which offers, by the names of their sites.
+
+    QueueError if no queue of a group answers.
+    """
+    now_s = manager.now_s()
+    decisions = list[Decision]()
+    offers = dict[str, Offer]()
+    groups = dict.fromkeys(tuple(outpost.group) for outpost in manager.outposts)
+    for group in groups:
+        agreed, asked = _agreed(group, now_s)
+        manager.core.handle(e.JobsPlanned(int(now_s), agreed.decision, agreed.site))
+        decisions.append(agreed.decision)
+        offers |= asked
+    first = decisions[0]
+    return replace(
+        first,
+        jobs=tuple(job for one in decisions for job in one.jobs),
+        candidates=tuple(candidate for one in decisions for candidate in one.candidates),
+        why="; ".join(dict.fromkeys(one.why for one in decisions if one.why)),
+    ), offers
+
+
+def _agreed(group: tuple[Outpost, ...], now_s: float) -> tuple[Agreement, dict[str, Offer]]:
+    """As the first of these sites that answers says."""
+    silence: QueueError | None = None
+    for outpost in group:
         try:
-            offers.append(_offer(reached, core, at, now, root, looks_ahead=isinstance(strategy, LooksAhead)))
+            agreed = outpost.agree(now_s)
+            return agreed, {offer.name: offer for offer in outpost.offers(now_s)[0]}
         except QueueError as error:
-            if len(prepared.sites) == 1:
-                raise
-            silent[at.name] = f"the queue does not answer: {error}"
-    folder = RunFolder.at(root / f"{workflow.name}-N")
-    places = {one.site.files: one.site.folder for one in prepared.sites if one.site.files}
-    mirrors = {
-        place: Mirror(place, folder, dict, f"{at}/runs/{workflow.name}-N", ("python3",)) for place, at in places.items()
-    }
-    dispatch = Dispatch(folder, prepared.runnable, "UID", workflow.name, mirrors=mirrors)
-    name, decision = choose(copied(strategy, order.copies, dispatch.may_copy), offers, order.objective, silent)
-    core.handle(e.JobsPlanned(now, decision, name))
-    specs = [dispatch.spec(core, number) for number in core.jobs]
-    named = {offer.name: offer for offer in offers}
-    asked = [(named[job.site], job) for job in decision.jobs]
-    waits_s = [int(at.view.forecast(np.array([j.nodes]), np.array([j.requested_s]))[0]) for at, j in asked]
-    risks = [1 - at.hazard.survival(job.nodes, job.run_s) if at.hazard else None for at, job in asked]
-    ways = frontier(strategy, offers) if len(offers) > 1 and any(at.hazard or at.price for at in offers) else ()
-    commands = list[str]()
+            outpost.complain(error)
+            silence = silence or error
+    assert silence is not None
+    raise silence
+
+
+def _wait_s(at: Offer, job: JobPlan) -> int:
+    return int(at.view.forecast(np.array([job.nodes]), np.array([job.requested_s]))[0])
+
+
+def _risk(at: Offer, job: JobPlan) -> float | None:
+    if at.hazard:
+        return 1 - at.hazard.survival(job.nodes, job.run_s)
+    return None
+
+
+def _frontier(manager: Manager, offers: list[Offer]) -> list[Way]:
+    """Choices of sites, if they differ in more than time."""
+    if len(offers) > 1 and any(at.hazard or at.price for at in offers):
+        return list(frontier(manager.strategy, offers))
+    return []
+
+
+def _commands(manager: Manager, prepared: Prepared, earlier: int) -> Iterator[str]:
+    """What would be typed to submit the jobs from that number on."""
+    core = manager.core
+    dispatch = manager.dispatch
     for at, reached in zip(core.sites, prepared.sites, strict=True):
-        mine = [number for number, job in core.jobs.items() if job.at is at]
-        groups = dispatch.alike(mine, core, at.site.max_array)
-        commands += [line for group in groups for line in reached.queue.commands([specs[n] for n in group])]
-    whose = "at once" if prepared.starts_at_once else "twin"
-    space = list[tuple[float, int]]()
-    if decision.jobs and any(file.size_bytes for file in workflow.files):
-        first = decision.jobs[0]
-        space = core.work.space_over_time(np.array(first.tasks), first.nodes)
-    return DryRun(decision, whose, tuple(waits_s), tuple(commands), tuple(risks), ways, tuple(space))
+        mine = [n for n, job in core.jobs.items() if job.at is at and n >= earlier]
+        for group in dispatch.alike(mine, core, at.site.max_array):
+            yield from reached.queue.commands([dispatch.spec(core, number) for number in group])
 
 
-def _offer(reached: Reached, core: Core, at: AtSite, now_s: int, root: Path, *, looks_ahead: bool) -> Offer:
-    """A site as a run that has not started could use it now."""
-    queue, site, twin = reached.queue, at.site, cache(lambda: twin_of(reached.queue))
-    forecaster: Forecaster = AtOnce() if site.starts_at_once else twin()
-    waits_s: Forecast = forecaster.waits_s
-    if len(at.group) > 1 and not site.starts_at_once:
-        waits_s = shortened(waits_s, part_waited(past_predictions(root, site.name, reached.place), forecaster.name))
-    view = core.view(now_s, waits_s, at.name)
-    if not site.starts_at_once:
-        view = view.within(twin().snapshot().open_nodes)
-    if looks_ahead and view.work.cluster_nodes >= 1:
-        from windrow.foresight.live import Ahead  # noqa: PLC0415
-
-        ahead = Ahead.on(queue, twin(), keeps=False).futures(view, {}, ~at.of(~core.done()), at.requests)
-        view = replace(view, futures=ahead)
-    budget_s = inf if site.max_node_hours is None else site.max_node_hours * 3600
-    return Offer(at.name, view, site.price, node_s=budget_s, hazard=site.hazard)
+def _space(manager: Manager, decision: Decision) -> tuple[tuple[float, int], ...]:
+    """What files of the first job should take over time, if the size of any is known."""
+    work = manager.core.work
+    if not decision.jobs or not any(file.size_bytes for file in work.workflow.files):
+        return ()
+    first = decision.jobs[0]
+    return tuple(work.space_over_time(np.array(first.tasks), first.nodes))

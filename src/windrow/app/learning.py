@@ -1,5 +1,5 @@
-"""What a run learns, for itself and for those to come: how long its tasks took, how long its jobs waited, what became
-of them, and how good its look ahead was."""
+"""What a run learns, for itself and for those to come: how long its tasks took, how long its jobs
+waited, what became of them, and how good its look ahead was."""
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -10,22 +10,26 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from windrow.agent.order import HOME, NODES
 from windrow.errors import WindrowError
 from windrow.forecast.best_effort import Memory
 from windrow.forecast.failures import Lives
 from windrow.forecast.ledger import Promise
-from windrow.forecast.runtimes import FilledTime, PastRun, RunTimes, Source, output_kind
+from windrow.forecast.runtimes import FETCHING, FilledTime, PastRun, RunTimes, Source, output_kind
 from windrow.forecast.waits import History, PastWait
-from windrow.manager import events as e
+from windrow.manager.beliefs import names_at
 from windrow.manager.dispatch import Dispatch
-from windrow.manager.journal import Record
 from windrow.model import Runnable
 from windrow.queues.port import Life
+from windrow.story import events as e
+from windrow.story.journal import Record
 from windrow.strategies import Decision
+from windrow.strategies.levels import Work
 
 FEW_TASKS = 5
 """Tasks that must be done before their errors tell more than those of earlier runs."""
 ERRORS_KEPT = 100
+_TELLING_BYTES = 1 << 20
 
 
 class Place(NamedTuple):
@@ -36,22 +40,33 @@ class Place(NamedTuple):
 
 
 class Learning:
-    """Hears what happens in a run. It keeps no more than it needs of jobs, and never stops the run."""
+    """Hears what happens in a run. It keeps no more than it needs of jobs, and never stops the
+    run."""
 
     def __init__(
-        self, dispatch: Dispatch, places: Mapping[str, Place], past: Iterable[Record], waits: History | None
+        self,
+        dispatch: Dispatch,
+        places: Mapping[str, Place],
+        past: Iterable[Record],
+        waits: History | None,
     ) -> None:
         """`past` is what became of the run's jobs so far; it was learned from when it happened.
 
         `places` are by the name of the site in a job's plan.
         """
-        self._dispatch, self._places, self._first = dispatch, places, next(iter(places.values()))
+        self._dispatch = dispatch
+        self._places = places
+        self._first = next(iter(places.values()))
         self._times: Memory[PastRun] = Memory(RunTimes().record, "run times")
         self._waits: dict[str, Memory[PastWait]] = {}
         self._lives: dict[str, Memory[Life]] = {}
         if waits is not None:
-            self._waits = {p.name: Memory(partial(waits.record, p.name), "waits") for p in places.values()}
-            self._lives = {n: Memory(partial(Lives(waits.path).record, n), "losses") for n in self._waits}
+            self._waits = {
+                p.name: Memory(partial(waits.record, p.name), "waits") for p in places.values()
+            }
+            self._lives = {
+                n: Memory(partial(Lives(waits.path).record, n), "losses") for n in self._waits
+            }
         self._plans: list[tuple[int, int, Place]] = []
         self._ran_at: dict[int, Place] = {}
         self._submitted_s: dict[int, float] = {}
@@ -60,20 +75,30 @@ class Learning:
             self._hear(record)
 
     def __call__(self, records: Sequence[Record]) -> None:
-        """Keep the run times of tasks that finished, the waits of jobs that started, and what became of those."""
+        """Keep the run times of tasks that finished, the waits of jobs that started, and what
+        became of those."""
         heard = [wait for record in records if (wait := self._hear(record)) is not None]
         runs = [(record, run) for record in records if (run := self._past_run(record)) is not None]
-        self._times.keep([one for record, run in runs for one in (run, *_past_sizes(record, run))])
+        self._times.keep(
+            [
+                one
+                for record, run in runs
+                for one in (run, *_past_sizes(record, run), *_past_fetches(record, run))
+            ]
+        )
         over = [life for record in records if (life := self._life(record)) is not None]
         for place, memory in self._waits.items():
             memory.keep([wait for name, wait in heard if name == place])
             self._lives[place].keep([life for name, life in over if name == place])
 
     def _hear(self, record: Record) -> tuple[str, PastWait] | None:
-        """Follow the jobs; the wait of the one that started, where one did, and in which place."""
+        """Follow the jobs; the wait of the one that started, if one did, and in which place."""
         match record.event:
             case e.JobsPlanned(decision=decision):
-                self._plans += [(plan.nodes, plan.requested_s, self._places[plan.site]) for plan in decision.jobs]
+                self._plans += [
+                    (plan.nodes, plan.requested_s, self._places[plan.site])
+                    for plan in decision.jobs
+                ]
                 for plan in decision.jobs if len(self._places) > 1 else ():
                     self._ran_at |= dict.fromkeys(plan.tasks, self._places[plan.site])
             case e.JobSubmitted(job=job):
@@ -91,7 +116,10 @@ class Learning:
 
     def _life(self, record: Record) -> tuple[str, Life] | None:
         """For how long a job that is over had its nodes, and what ended it, and in which place."""
-        if not isinstance(event := record.event, e.JobEnded | e.JobKilled) or event.job not in self._started_s:
+        if (
+            not isinstance(event := record.event, e.JobEnded | e.JobKilled)
+            or event.job not in self._started_s
+        ):
             return None
         nodes, _, place = self._plans[event.job]
         cause, node = (event.cause, event.node) if isinstance(event, e.JobKilled) else (None, "")
@@ -99,10 +127,12 @@ class Learning:
         return place.name, Life(self._dispatch.tag(event.job), nodes, *span, cause, (), node)
 
     def _past_run(self, record: Record) -> PastRun | None:
-        """How long the task took that finished, where one did, or would have taken at a site of the usual speed."""
+        """How long the task took that finished, if one did, or would have taken at a site of the
+        usual speed."""
         if not isinstance(record.event, e.TaskFinished) or record.detail is None:
             return None
-        workflow, task = self._dispatch.runnable.workflow, record.event.task
+        workflow = self._dispatch.runnable.workflow
+        task = record.event.task
         return PastRun(
             workflow.name,
             workflow.kinds[task],
@@ -116,7 +146,22 @@ class Learning:
 def _past_sizes(record: Record, run: PastRun) -> list[PastRun]:
     """Sizes of what a task made, kept as run times are."""
     sizes = enumerate((record.detail or {}).get("sizes", ()))
-    return [replace(run, kind=output_kind(run.kind, at), runtime_s=float(size)) for at, size in sizes if size]
+    return [
+        replace(run, kind=output_kind(run.kind, at), runtime_s=float(size))
+        for at, size in sizes
+        if size
+    ]
+
+
+def _past_fetches(record: Record, run: PastRun) -> list[PastRun]:
+    """How long a task waited for a GB of what came to its node for it, if that was enough to
+    tell."""
+    detail = record.detail or {}
+    came = sum(size for _, link, size in detail.get("moved", ()) if link in (HOME, NODES))
+    fetch_s = float(detail.get("fetch_s", 0.0))
+    if fetch_s and came >= _TELLING_BYTES:
+        return [replace(run, kind=FETCHING, runtime_s=fetch_s * 1e9 / came)]
+    return []
 
 
 def _took_s(record: Record) -> float:
@@ -126,27 +171,40 @@ def _took_s(record: Record) -> float:
 
 
 class TaskErrors:
-    """What the run's tasks took, as parts of what was expected: those that are done, at first those of earlier runs."""
+    """What the run's tasks took, as parts of what was expected: those that are done, at first those
+    of earlier runs."""
 
-    def __init__(self, expected_s: Mapping[str, NDArray[np.int64]], earlier: Sequence[float] = ()) -> None:
+    def __init__(
+        self, expected_s: Mapping[str, NDArray[np.int64]], earlier: Sequence[float] = ()
+    ) -> None:
         """`expected_s`: what was expected at each site, by its name."""
-        self._expected_s, self._earlier = {site: times.tolist() for site, times in expected_s.items()}, tuple(earlier)
+        self._expected_s = {site: times.tolist() for site, times in expected_s.items()}
+        self._earlier = tuple(earlier)
         self._heard: list[float] = []
         self._site: dict[int, str] = {}
 
     def __call__(self) -> NDArray[np.float64] | None:
-        """Those that count now; None where nothing is known."""
+        """Those that count now; None if nothing is known."""
         known = self._heard if len(self._heard) >= FEW_TASKS else self._earlier
-        return np.array(known, dtype=np.float64) if known else None
+        if known:
+            return np.array(known, dtype=np.float64)
+        return None
 
     def hear(self, records: Iterable[Record]) -> None:
-        """Take in the tasks that finished. Whole seconds are compared: fractions do not count as errors."""
+        """Take in the tasks that finished. Whole seconds are compared: fractions do not count as
+        errors."""
         for record in records:
             if isinstance(record.event, e.TasksAdded):
                 for expected in self._expected_s.values():
-                    expected += [max(1, math.ceil(task.runtime_s)) for task in record.event.added.tasks]
+                    expected += [
+                        max(1, math.ceil(task.runtime_s)) for task in record.event.added.tasks
+                    ]
             if isinstance(record.event, e.JobsPlanned):
-                self._site |= {task: plan.site for plan in record.event.decision.jobs for task in plan.all_tasks}
+                self._site |= {
+                    task: plan.site
+                    for plan in record.event.decision.jobs
+                    for task in plan.all_tasks
+                }
             if isinstance(record.event, e.TaskFinished) and record.detail is not None:
                 took_s = max(1, round(_took_s(record)))
                 site = self._site.get(record.event.task, next(iter(self._expected_s)))
@@ -164,27 +222,42 @@ class FirstPromise:
         for record in records:
             match record.event:
                 case e.JobsPlanned(decision=decision) if not self._expected_s and decision.jobs:
-                    self._at_s, self._expected_s = record.at_s, expected_s(decision)
+                    self._at_s = record.at_s
+                    self._expected_s = expected_s(decision)
                 case e.TaskFinished():
                     self._done_s = record.at_s
                 case _:
                     pass
 
     def kept(self) -> Promise | None:
-        """The promise and what came of it, now that all is done; None if the first decision did not look ahead."""
-        return Promise(self._at_s, self._expected_s, self._done_s - self._at_s) if self._expected_s else None
+        """The promise and what came of it, now that all is done; None if the first decision did not
+        look ahead."""
+        if self._expected_s:
+            return Promise(self._at_s, self._expected_s, self._done_s - self._at_s)
+        return None
 
 
 def expected_s(decision: Decision) -> float:
-    """How long all that is left should take, by a look ahead; 0 where the decision comes from none."""
-    return float(decision.candidates[0].makespan_s or 0) if decision.is_played else 0.0
+    """How long all that is left should take, by a look ahead; 0 if the decision comes from
+    none."""
+    if decision.is_played:
+        return float(decision.candidates[0].makespan_s or 0)
+    return 0.0
 
 
-def earlier_errors(runnable: Runnable, times: Sequence[FilledTime], past: Callable[[], RunTimes]) -> list[float]:
+def errors_at(works: Sequence[Work], earlier: Sequence[float]) -> TaskErrors:
+    """Those of a run with this work at each site, after `earlier` ones."""
+    expected = (work.expected_s for work in works)
+    return TaskErrors(dict(zip(names_at(works), expected, strict=True)), earlier)
+
+
+def earlier_errors(
+    runnable: Runnable, times: Sequence[FilledTime], past: Callable[[], RunTimes]
+) -> list[float]:
     """What tasks of the same kinds took in earlier runs, as parts of what is expected of them now.
 
-    Only where expected times come from there: a time that the workflow states is not the same for each task of a kind.
-    At most `ERRORS_KEPT`, spread evenly over all.
+    Only where expected times come from there: a time that the workflow states is not the same for
+    each task of a kind. At most `ERRORS_KEPT`, spread evenly over all.
     """
     workflow = runnable.workflow
     rows = zip(workflow.kinds, workflow.cores.tolist(), times, strict=True)
@@ -199,4 +272,6 @@ def earlier_errors(runnable: Runnable, times: Sequence[FilledTime], past: Callab
         )
     except WindrowError:  # it was said when they were to be used
         return []
-    return found[:: -(-len(found) // ERRORS_KEPT)] if found else []
+    if found:
+        return found[:: -(-len(found) // ERRORS_KEPT)]
+    return []

@@ -1,50 +1,184 @@
-"""The user's live runs, in whatever folder: no two of them may write the same files, or have the same space.
+"""The user's live runs, in whatever folder: no two of them may write the same files, or have the
+same space.
 
-A run is live while it is managed, or while its journal knows of jobs that are not over. Each live run has a small file
-in $XDG_STATE_HOME/windrow/live that says where its folder is; all else is asked there. So has a workflow that was put
-into a pool where space is limited, with what it may take. Files of runs that are over are
-dropped by the next process. Looking at the others and entering oneself happen under one lock, and a run that enters
-holds the lock of its run by then: of two that start at once one is refused.
+A run is live while it is managed, or while its journal knows of jobs that are not over. Each live
+run has a small file in $XDG_STATE_HOME/windrow/live that says where its folder is; all else is
+asked there. So has a workflow that was put into a pool if space is limited, with what it may
+take. Files of runs that are over are dropped by the next process. Looking at the others and
+entering oneself happen under one lock, and a run that enters holds the lock of its run by then: of
+two that start at once one is refused.
 
-Files are compared by their whole paths, with links in their folders followed. What a command writes without declaring
-it cannot be seen; two runs of one workflow file in one folder are therefore refused in any case.
+A run whose journal cannot be read is live until each of its jobs has ended, by the word of its
+agent or of its queue: its entry says where they are, and what the run may write if that cannot
+be read either.
+
+Files are compared by their whole paths, with links in their folders followed. What a command writes
+without declaring it cannot be seen; two runs of one workflow file in one folder are therefore
+refused in any case.
 """
 
 import hashlib
 import json
 import logging
 import os
-from collections.abc import Callable, Iterator
+import socket
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
+from dataclasses import asdict, dataclass, field
+from enum import Enum, auto
 from pathlib import Path
 
+from windrow.agent.event_file import last_word
 from windrow.agent.folder import RunFolder
+from windrow.app.facts import RunFacts
 from windrow.app.runs import RunPaths, facts_of, runnable_of
+from windrow.deletion import discard
 from windrow.errors import UserError, WindrowError
-from windrow.files import disk_faults, held
-from windrow.manager.events import JobEnded, JobKilled, JobRejected, JobsPlanned
-from windrow.manager.journal import RunJournal
+from windrow.files import disk_faults, held, replacing
+from windrow.manager.dispatch import job_tag
 from windrow.model import Runnable
 from windrow.places import NoHome, user_folder
 from windrow.records.lock import holder_of
+from windrow.records.runnable_file import read_runnable
+from windrow.story.events import JobEnded, JobKilled, JobRejected, JobsPlanned
+from windrow.story.journal import RunJournal
 
 logger = logging.getLogger(__name__)
 
 
-def enter(paths: RunPaths, runnable: Runnable) -> None:
-    """Enter a run whose lock is held. UserError where a live run writes what it would write."""
-    workflow = str(facts_of(paths).get("workflow"))
+class _Life(Enum):
+    """What can be seen of another run."""
+
+    OVER = auto()
+    MANAGED = auto()
+    UNFINISHED = auto()
+    """It has no manager, but jobs."""
+    UNREADABLE = auto()
+    """The same, as far as can be seen without its journal."""
+
+
+@dataclass(frozen=True)
+class _Entry:
+    """A run in the registry, with what must be known of it even if its journal is damaged.
+
+    `queues`: the sites that its jobs may be at, each with the settings of the shell in which the
+    run was started. `host` is the machine that entered it: the local queue of another cannot be
+    seen.
+    """
+
+    folder: str
+    workflow: str = ""
+    uid: str = ""
+    queues: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    host: str = ""
+    space_in: str = ""
+    guarantee: int = 0
+
+    @staticmethod
+    def of(paths: RunPaths, facts: RunFacts) -> "_Entry":
+        """The entry of a run with these facts."""
+        request = facts.request
+        queues = {site.name: site.shell for site in facts.sites}
+        if not queues and request.on:
+            queues = {request.on: request.shell or {}}
+        return _Entry(
+            folder=str(paths.path),
+            workflow=facts.workflow,
+            uid=facts.uid,
+            queues=queues,
+            host=socket.gethostname(),
+            space_in="" if request.space_in is None else request.space_in[0],
+            guarantee=request.guarantee or 0,
+        )
+
+    @staticmethod
+    def read(file: Path) -> "_Entry":
+        """What this file of the registry says. Earlier versions wrote the folder alone."""
+        text = file.read_text(encoding="utf-8", errors="surrogateescape")
+        if text.startswith("{"):
+            return _Entry(**json.loads(text))
+        return _Entry(text)
+
+    def write(self, file: Path) -> None:
+        """Put it into the registry."""
+        with replacing(file, lasting=False) as stream:
+            stream.write(json.dumps(asdict(self)).encode())
+
+    @property
+    def run(self) -> RunPaths:
+        """The run."""
+        return RunPaths(RunFolder(Path(self.folder)))
+
+    @property
+    def life(self) -> _Life:
+        """Whether the run is live, as far as can be seen now."""
+        run = self.run
+        try:
+            if holder_of(run.lock) is not None:
+                return _Life.MANAGED
+            with closing(RunJournal.open(run.journal)) as journal:
+                records = journal.records(kinds=(JobsPlanned, JobEnded, JobKilled, JobRejected))
+                events = [record.event for _, record in records]
+        except (WindrowError, OSError):
+            if self._may_have_jobs():
+                return _Life.UNREADABLE
+            return _Life.OVER
+        planned = sum(
+            len(event.decision.jobs) for event in events if isinstance(event, JobsPlanned)
+        )
+        ended = sum(not isinstance(event, JobsPlanned) for event in events)
+        if planned > ended:
+            return _Life.UNFINISHED
+        return _Life.OVER
+
+    def _may_have_jobs(self) -> bool:
+        """Whether a job may not be over, by what is left if the journal cannot be read."""
+        folder = self.run.folder
+        numbers = [number for number in folder.numbers() if not _has_ended(folder.events(number))]
+        if not numbers:
+            return False
+        return not self.queues or any(self._may_have_at(name, numbers) for name in self.queues)
+
+    def _may_have_at(self, name: str, numbers: list[int]) -> bool:
+        """Whether this queue may still have one of these jobs."""
+        from windrow.app.queues import open_queue  # noqa: PLC0415  (few runs have damaged neighbours)
+        from windrow.queues.local.queue import LocalQueue  # noqa: PLC0415
+
+        try:
+            queue = open_queue(name, self.queues[name])
+            if isinstance(queue, LocalQueue) and self.host != socket.gethostname():
+                return True
+            found = queue.find([job_tag(self.uid, number) for number in numbers])
+            known = queue.status(found.values())
+        except WindrowError:  # it does not answer
+            return True
+        return any(not status.state.is_over for status in known.values())
+
+
+def _has_ended(events: Path) -> bool:
+    """Whether the agent of a job said that it left."""
+    try:
+        size = events.stat().st_size
+    except OSError:
+        return False
+    return last_word(events, size) is not None
+
+
+def enter(paths: RunPaths, runnable: Runnable, facts: RunFacts) -> None:
+    """Enter a run whose lock is held. UserError if a live run writes what it would write."""
+    workflow = facts.workflow
     try:
         with _registry() as folder:
             _refuse_conflicts(folder, paths.folder.path, workflow, runnable)
-            _refuse_same_space(folder, paths)
-            _entry(folder, paths).write_text(str(paths.folder.path), encoding="utf-8", errors="surrogateescape")
+            _refuse_same_space(folder, paths, facts)
+            _Entry.of(paths, facts).write(_file(folder, paths))
     except (OSError, NoHome) as error:  # no home, or not ours to write
         logger.warning("other runs cannot be seen: %s", error)
 
 
 def refuse_conflicts(root: Path, workflow: Path, runnable: Runnable, run: str = "new") -> None:
-    """UserError where a live run writes what this run in this folder of runs would write. Nothing is entered."""
+    """UserError if a live run writes what this run in this folder of runs would write. Nothing
+    is entered."""
     try:
         with _registry() as folder:
             _refuse_conflicts(folder, root.absolute() / run, str(workflow.absolute()), runnable)
@@ -56,13 +190,14 @@ def leave(paths: RunPaths) -> None:
     """The run is over."""
     try:
         with _registry() as folder:
-            _entry(folder, paths).unlink(missing_ok=True)
+            discard(_file(folder, paths))
     except (OSError, NoHome):
         pass  # the next process sees that it is over
 
 
 def guaranteed(place: str) -> list[tuple[str, int]]:
-    """Live runs with the bytes that each may take in this folder, of which [data] limits what all may."""
+    """Live runs with the bytes that each may take in this folder, of which [data] limits what all
+    may."""
     try:
         with _registry() as folder:
             return _guaranteed(folder, place)
@@ -71,13 +206,17 @@ def guaranteed(place: str) -> list[tuple[str, int]]:
 
 
 def _guaranteed(folder: Path, place: str, but: Path | None = None) -> list[tuple[str, int]]:
-    runs = [RunPaths(RunFolder(Path(entry.read_text(errors="surrogateescape")))) for entry in folder.glob("[0-9a-f]*")]
-    live = [(run.name, facts_of(run)) for run in runs if run.folder.path != but and _is_live(run)]
-    found = [(name, facts["guarantee"]) for name, facts in live if (facts.get("space_in") or [""])[0] == place]
+    entries = [_Entry.read(file) for file in folder.glob("[0-9a-f]*")]
+    others = [entry for entry in entries if entry.run.path != but and entry.life is not _Life.OVER]
+    now = [
+        entry if entry.life is _Life.UNREADABLE else _Entry.of(entry.run, facts_of(entry.run))
+        for entry in others
+    ]
+    found = [(entry.run.name, entry.guarantee) for entry in now if entry.space_in == place]
     for entry in sorted(folder.glob("pool-*")):
         told = json.loads(entry.read_text())
         if _is_over(Path(told["workflow"])):
-            entry.unlink(missing_ok=True)
+            discard(entry)
         elif told["space_in"] == place:
             found.append((f"workflow {Path(told['workflow']).stem} of a pool", told["guarantee"]))
     return found
@@ -85,7 +224,8 @@ def _guaranteed(folder: Path, place: str, but: Path | None = None) -> list[tuple
 
 @contextmanager
 def sharing(place: str) -> Iterator[tuple[int, Callable[[Path, int], None]]]:
-    """What all have of the space there, and a way to enter a workflow of a pool, by its file, with what it may take."""
+    """What all have of the space there, and a way to enter a workflow of a pool, by its file, with
+    what it may take."""
     with _registry() as folder:
 
         def enter_submitted(workflow: Path, size: int) -> None:
@@ -111,13 +251,17 @@ def _is_over(workflow: Path) -> bool:
         return story is not None and bool(story.outcome)
 
 
-def _refuse_same_space(folder: Path, paths: RunPaths) -> None:
-    facts = facts_of(paths)
-    if (where := facts.get("space_in")) is not None:
+def _refuse_same_space(folder: Path, paths: RunPaths, facts: RunFacts) -> None:
+    request = facts.request
+    if (where := request.space_in) is not None:
         others = _guaranteed(folder, where[0], paths.folder.path)
-        if facts["guarantee"] + sum(size for _, size in others) > where[1]:
+        if (request.guarantee or 0) + sum(size for _, size in others) > where[1]:
             names = ", ".join(name for name, _ in others)
-            raise UserError(f"{names} took the space in {where[0]} that this run needs; start it again")
+            fix = "wait until that has ended, or give this one less with --space"
+            raise UserError(
+                f"{names} took the space in {where[0]} that this run needs; {fix}, and start it "
+                "again"
+            )
 
 
 @contextmanager
@@ -129,50 +273,61 @@ def _registry() -> Iterator[Path]:
         yield folder
 
 
-def _entry(folder: Path, paths: RunPaths) -> Path:
+def _file(folder: Path, paths: RunPaths) -> Path:
     return folder / hashlib.sha256(os.fsencode(paths.folder.path)).hexdigest()[:24]
 
 
 def _refuse_conflicts(folder: Path, own: Path, workflow: str, runnable: Runnable) -> None:
     ours: set[str] | None = None
-    for entry in sorted(folder.glob("[0-9a-f]*")):
-        other = RunPaths(RunFolder(Path(entry.read_text(encoding="utf-8", errors="surrogateescape"))))
-        if other.folder.path == own:
+    for file in sorted(folder.glob("[0-9a-f]*")):
+        entry = _Entry.read(file)
+        other = entry.run
+        if other.path == own:
             continue
-        if not _is_live(other):
-            entry.unlink(missing_ok=True)
+        life = entry.life
+        if life is _Life.OVER:
+            discard(file)
             continue
-        if other.folder.path.parent == own.parent and facts_of(other).get("workflow") == workflow:
-            raise _conflict(other, "runs the same workflow file in this folder")
-        ours = _written(runnable) if ours is None else ours
+        is_beside = other.path.parent == own.parent
+        theirs_is = entry.workflow if life is _Life.UNREADABLE else facts_of(other).workflow
+        if is_beside and theirs_is == workflow:
+            raise _conflict(other, life, "runs the same workflow file in this folder")
+        if ours is None:
+            ours = _written(runnable)
         try:
-            theirs = _written(runnable_of(other))
+            theirs = _written(_last_known(other, life))
         except WindrowError:  # what it writes is unknown
+            if is_beside and life is _Life.UNREADABLE:
+                raise _conflict(other, life, "may write the same files") from None
             continue
         if (shared := _shared(ours, theirs)) is not None:
-            raise _conflict(other, f"writes {shared}, which this run would also write")
+            raise _conflict(other, life, f"writes {shared}, which this run would also write")
 
 
-def _conflict(other: RunPaths, what: str) -> UserError:
-    how = "is running" if holder_of(other.lock) is not None else "has unfinished jobs"
-    place = other.folder.path
+def _last_known(run: RunPaths, life: _Life) -> Runnable:
+    """The workflow of a run; without its journal what it was started with."""
+    if life is _Life.UNREADABLE:
+        return read_runnable(run.workflow)
+    return runnable_of(run)
+
+
+def _conflict(other: RunPaths, life: _Life, what: str) -> UserError:
+    place = other.path
+    if life is _Life.UNREADABLE:
+        return UserError(
+            f"{other.name} in {place} has a journal that cannot be read, may have unfinished "
+            f"jobs, and {what}; "
+            "wait until its jobs end, or end them in the queue. If you know that none runs, "
+            f"move {place} away"
+        )
+    if life is _Life.MANAGED:
+        how = "is running"
+    else:
+        how = "has unfinished jobs"
     return UserError(
-        f"{other.name} in {place} {how} and {what}; wait until it ends (windrow watch {place}), "
-        f"or stop it (windrow cancel {place})"
+        f"{other.name} in {place} {how} and {what}; wait until it ends "
+        f"(windrow status -f {place}), or stop it (windrow cancel {place})"
     )
-
-
-def _is_live(run: RunPaths) -> bool:
-    try:
-        if holder_of(run.lock) is not None:
-            return True
-        with closing(RunJournal.open(run.journal)) as journal:
-            records = journal.records(kinds=(JobsPlanned, JobEnded, JobKilled, JobRejected))
-            events = [record.event for _, record in records]
-    except (WindrowError, OSError):
-        return False
-    planned = sum(len(event.decision.jobs) for event in events if isinstance(event, JobsPlanned))
-    return planned > sum(not isinstance(event, JobsPlanned) for event in events)
 
 
 def _written(runnable: Runnable) -> set[str]:

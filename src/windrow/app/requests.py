@@ -1,24 +1,29 @@
-"""What others ask of a run's manager, by files in the run's folder: to stop, to run tasks again, to add tasks.
+"""What others ask of a run's manager, by files in the run's folder: to stop, to run tasks again, to
+add tasks.
 
-A request is whole or not there. It is gone when it is in the journal, or when it cannot be followed: who asked
-looks into the journal. One that is made twice is followed once.
+A request is whole or not there. It is gone when it is in the journal, or when it cannot be
+followed: who asked looks into the journal. One that is made twice is followed once.
 """
 
 import secrets
 import time
 from collections.abc import Sequence
 from contextlib import suppress
+from pathlib import Path
 
 import msgspec
 
 from windrow.app.runs import RunPaths, RunView
+from windrow.deletion import discard, put
 from windrow.errors import UserError
 from windrow.files import disk_faults
-from windrow.manager.events import TasksAdded
 from windrow.manager.manager import Manager
-from windrow.records.runnable_file import as_json
+from windrow.records.compact import as_json
+from windrow.story.events import TasksAdded
+from windrow.story.states import TaskState
 
-_RETRY, _ADD = "retry-", "add-"
+_RETRY = "retry-"
+_ADD = "add-"
 
 
 def follow_requests(manager: Manager) -> None:
@@ -26,12 +31,12 @@ def follow_requests(manager: Manager) -> None:
     for request in sorted(manager.folder.path.glob(f"{_RETRY}*")):
         names = msgspec.json.decode(request.read_bytes(), type=list[str])
         manager.run_again([manager.core.work.workflow.number(name) for name in names])
-        request.unlink(missing_ok=True)
+        discard(request)
     for request in sorted(manager.folder.path.glob(f"{_ADD}*")):
         with suppress(UserError):  # who asked sees that it was not added, and looks why
             manager.add(msgspec.json.decode(request.read_bytes(), type=TasksAdded))
             manager.run_again(())
-        request.unlink(missing_ok=True)
+        discard(request)
 
 
 def ask_to_stop(paths: RunPaths) -> None:
@@ -40,27 +45,56 @@ def ask_to_stop(paths: RunPaths) -> None:
         paths.stop.touch(mode=0o600)
 
 
-def ask_to_retry(told: RunView, tasks: Sequence[str]) -> bool:
-    """Ask the manager of the run to run these tasks again; whether it was heard before its manager left."""
-    return _was_heard(told, f"{_RETRY}{secrets.token_hex(4)}", as_json(list(tasks)))
+def ask_to_retry(told: RunView, tasks: Sequence[int]) -> bool:
+    """Ask the manager of the run to run these tasks again; whether it was heard before its manager
+    left. UserError if that cannot be now."""
+    return was_heard(told, leave_retry(told, tasks))
 
 
 def ask_to_add(told: RunView, added: TasksAdded) -> bool:
-    """Ask the manager of the run to add these tasks; whether it was heard before its manager left."""
-    return _was_heard(told, f"{_ADD}{added.id}", as_json(added))
+    """Ask the manager of the run to add these tasks; whether it was heard before its manager
+    left."""
+    return was_heard(told, leave_addition(told, added))
 
 
-def _was_heard(told: RunView, name: str, content: bytes) -> bool:
-    """Leave a request for the run's manager, and wait until it is gone."""
+def leave_retry(told: RunView, tasks: Sequence[int]) -> Path:
+    """Leave the request that these tasks run again, for the manager that there is or will be.
+
+    UserError if one that needs them is in a job already.
+    """
+    workflow = told.runnable.workflow
+    states = [task.state for task in told.story.tasks]
+    in_a_job = (TaskState.SUBMITTED, TaskState.RUNNING)
+    if busy := [task for task in workflow.children.below(tasks) if states[task] in in_a_job]:
+        raise UserError(
+            f"task {workflow.ids[min(busy)]} depends on what is to run again, and is already in "
+            "a job; "
+            f"wait for it, or stop the run first (windrow cancel {told.paths.name})"
+        )
+    names = [workflow.ids[task] for task in tasks]
+    return _leave(told, f"{_RETRY}{secrets.token_hex(4)}", as_json(names))
+
+
+def leave_addition(told: RunView, added: TasksAdded) -> Path:
+    """Leave the request that these tasks join the run."""
+    return _leave(told, f"{_ADD}{added.id}", as_json(added))
+
+
+def _leave(told: RunView, name: str, content: bytes) -> Path:
     request = told.paths.path / name
     with disk_faults(f"{request} cannot be written"):
         half = told.paths.path / f".{name}"
         half.write_bytes(content)
-        half.rename(request)
+        put(half, request)
+    return request
+
+
+def was_heard(told: RunView, request: Path) -> bool:
+    """Wait until the request is gone; whether the manager took it before it left."""
     while request.exists():
         told.refresh()
         if told.holder is None:
-            request.unlink(missing_ok=True)
+            discard(request)
             return False
         time.sleep(0.1)
     told.refresh()

@@ -1,4 +1,5 @@
-"""`windrow.toml`: how queues and sites are reached. Looked for here, in the folders above, then in ~/.config/windrow.
+"""`windrow.toml`: how queues and sites are reached. Looked for here, in the folders above, then in
+~/.config/windrow.
 
 [queues.slurm]                  # the name that --on takes
 kind = "slurm"                  # default: the name
@@ -41,42 +42,223 @@ folder = "/scratch/me"          # which folder (default: that of this file)
 scratch = "$TMPDIR"             # disks of the nodes' own: tasks work there, and results are copied from there
 share = "peer"                  # what many tasks read comes there from other nodes, or by "sbcast" (default: "copy")
 keep = ["*.bam"]                # files that are copied from there even if only tasks of the same job read them
+late = "60s"                    # after the end of a job: how long until all that its agent wrote is seen here
 
 Both kinds of tables take all keys; a [queues.NAME] says `kind` where a [sites.NAME] says `queue`.
-"""
+
+Rule: the keys of a table are the fields of its type, and all tables are checked whenever one is read.
+"""  # noqa: E501
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
+
+from msgspec import Meta, Struct
 
 from windrow.app.ownership import refuse_foreign
 from windrow.errors import InputError, UserError, unknown_name
 from windrow.formats.disk import read_toml
-from windrow.model.duration import parse_duration
-from windrow.model.hazard import Hazard
-from windrow.model.size import parse_size
-from windrow.model.volume import COPY, WAYS
+from windrow.formats.tables import BadKeyError, Seconds, Size, TomlFile, as_type
+from windrow.model.hazard import NO_HAZARD, Hazard
+from windrow.model.volume import COPY
 from windrow.places import user_folder
 
 NAME = "windrow.toml"
-TABLES = ("queues", "sites")
+TABLES = ("queues", "sites", "data")
 HERE = "here"
 """What `shares_files_with` calls the folder from which a run is started."""
-_TEXT, _NUMBER = (str, "text in quotes"), (float, "a number of at least 0")
-SITE_KEYS: Mapping[str, tuple[type, str]] = {
-    **dict.fromkeys(("host", "data_host", "folder", "setup", "room", "preempted_every"), _TEXT),
-    **dict.fromkeys(("max_node_hours", "price"), _NUMBER),
-    "max_preemptions": (int, "a whole number of at least 1"),
-    "speed": (float, "a number above 0"),
-    "attributes": (dict, 'a table such as {gpu = "a100"}'),
-    "shares_files_with": (list, 'a list such as ["here"]'),
+_MOST = 1e300
+"""Numbers are finite."""
+
+_Number = Annotated[float, Meta(ge=0, le=_MOST)]
+_Amount = Annotated[_Number | None, Meta(description="a number of at least 0")]
+_Said = Annotated[int, Meta(ge=0)] | _Number | str
+
+
+class SiteTable(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What is said of a site itself, whatever queue it has."""
+
+    kind: str = ""
+    host: str = ""
+    data_host: str = ""
+    folder: str = ""
+    setup: str = ""
+    room: Size | None = None
+    preempted_every: Seconds | None = None
+    max_preemptions: Annotated[
+        Annotated[int, Meta(ge=1)] | None, Meta(description="a whole number of at least 1")
+    ] = None
+    max_node_hours: _Amount = None
+    price: Annotated[_Number, Meta(description="a number of at least 0")] = 0.0
+    speed: Annotated[float, Meta(gt=0, le=_MOST, description="a number above 0")] = 1.0
+    attributes: Annotated[dict[str, _Said], Meta(description='a table such as {gpu = "a100"}')] = {}
+    shares_files_with: Annotated[
+        tuple[str, ...] | None, Meta(description='a list such as ["here"]')
+    ] = None
+
+    def __post_init__(self) -> None:
+        if self.preempted_every is not None and not self.preempted_every:
+            raise BadKeyError(
+                "preempted_every",
+                "preempted_every must be above 0; leave it out if no job is preempted",
+            )
+        for key in ("data_host", "folder"):
+            if getattr(self, key) and not self.host:
+                raise BadKeyError(
+                    key, f"{key} is for a site with a host; add host, or leave it out"
+                )
+
+    @property
+    def room_bytes(self) -> int | None:
+        """The space for files of runs there."""
+        if self.room is None:
+            return None
+        return int(self.room)
+
+    @property
+    def hazard(self) -> Hazard:
+        """How often its jobs are taken away."""
+        if self.preempted_every is None:
+            return NO_HAZARD
+        return Hazard(preemption_rate=1 / float(self.preempted_every))
+
+    @property
+    def friends(self) -> Sequence[str]:
+        """With whom it shares files."""
+        if self.shares_files_with is not None:
+            return self.shares_files_with
+        if self.host:
+            return ()
+        return (HERE,)
+
+
+class LocalTable(SiteTable, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A queue on this machine."""
+
+    nodes: int | None = None
+    cores: int | None = None
+    memory: Size | None = None
+    gpus: int | None = None
+    disk: Size | None = None
+    resources: Annotated[dict[str, Any], Meta(description="a table such as {licence = 2}")] = {}
+    policy: str | None = None
+    walltime: Seconds | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.host:
+            raise BadKeyError(
+                "host",
+                'a site with a host needs queue = "slurm" or "pbs"; leave host out for this '
+                "machine",
+            )
+        if self.walltime is not None and not self.walltime:
+            raise BadKeyError("walltime", "walltime must be above 0; leave it out for no limit")
+
+
+class SlurmTable(SiteTable, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A Slurm."""
+
+    partition: str = ""
+    account: str = ""
+    qos: str = ""
+    constraint: str = ""
+    cluster: str = ""
+    extra: Annotated[
+        tuple[str, ...], Meta(description='a list of options such as ["--licenses=x:1"]')
+    ] = ()
+
+
+class PbsTable(SiteTable, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A PBS."""
+
+    queue: str = ""
+    account: str = ""
+    project: str = ""
+
+
+KINDS: Mapping[str, type[LocalTable | SlurmTable | PbsTable]] = {
+    "local": LocalTable,
+    "slurm": SlurmTable,
+    "pbs": PbsTable,
 }
-"""Keys that say something of the site itself, not of its queue: what they are, and in words."""
+
+
+class DataTable(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What is said of the files of runs."""
+
+    limit: Size | None = None
+    folder: str = ""
+    scratch: str = ""
+    keep: Annotated[tuple[str, ...], Meta(description='a list of patterns such as ["*.bam"]')] = ()
+    share: Annotated[
+        Literal["copy", "sbcast", "peer"], Meta(description='"peer", "sbcast" or "copy"')
+    ] = "copy"
+    late: Seconds | None = None
+
+    def __post_init__(self) -> None:
+        if self.share != COPY and not self.scratch:
+            raise BadKeyError(
+                "share",
+                "share needs scratch, where shared data are kept; "
+                'write share = "peer" or "sbcast", and scratch = "$TMPDIR"',
+            )
+
+
+class Settings(Struct, frozen=True, dict=True):
+    """All that a file says; nothing without one."""
+
+    file: Path | None = None
+    tables: Mapping[str, SiteTable] = {}
+    """By the names of their queues and sites."""
+    sites: Sequence[str] = ()
+    """Which of them are sites."""
+    data: DataTable = DataTable()
+
+    def of(self, name: str) -> SiteTable:
+        """What is said of the site of this name."""
+        return self.tables.get(name, _SILENT)
+
+    def place_in_file(self, name: str) -> str:
+        """How the table of this name is called."""
+        return f"[{'sites' if name in self.sites else 'queues'}.{name}]"
+
+    @cached_property
+    def limit(self) -> tuple[str, int] | None:
+        """The folder of which [data] speaks, and what files of all runs below it may take; None if
+        it says nothing."""
+        if self.file is None or self.data.limit is None:
+            return None
+        folder = Path(self.file.parent, Path(self.data.folder).expanduser())
+        return os.path.realpath(folder), int(self.data.limit)
+
+    def files_of(self, name: str) -> str:
+        """Whose files a site sees: the first of all that share them with each other, or empty for
+        those of this folder."""
+        pairs = [(one, other) for one, table in self.tables.items() for other in table.friends]
+        if name in self.tables:
+            group = {name}
+        else:
+            group = {HERE}
+        size = 0
+        while len(group) > size:
+            size = len(group)
+            group |= {one for pair in pairs if group.intersection(pair) for one in pair}
+        if HERE in group:
+            return ""
+        return next(one for one in self.tables if one in group)
+
+
+_SILENT = SiteTable()
+_NO_SETTINGS = Settings()
 
 
 def find_settings(start: Path | None = None) -> Path | None:
-    """The settings file that counts here; None where there is none. UserError where another user wrote it."""
+    """The settings file that counts here; None if there is none. UserError if another user
+    wrote it."""
     here = (start or Path.cwd()).absolute()
     for folder in (here, *here.parents, user_folder("config")):
         if (folder / NAME).exists():  # a pipe or a folder of this name is refused, not passed over
@@ -85,99 +267,92 @@ def find_settings(start: Path | None = None) -> Path | None:
     return None
 
 
-def read_settings(path: Path | None, among: Sequence[str] = TABLES) -> dict[str, dict[str, Any]]:
-    """The tables of a settings file, by the names of their queues and sites; none without a file."""
+def settings_of(start: Path | None = None) -> Settings:
+    """The settings that count here."""
+    return read_settings(find_settings(start))
+
+
+def read_settings(path: Path | None) -> Settings:
+    """What a settings file says, all of it checked; nothing without a file. InputError if it
+    cannot be understood."""
     if path is None or (path.is_file() and path.stat().st_size == 0):
-        return {}
-    found: dict[str, dict[str, Any]] = {}
-    for what, tables in read_toml(path)[1].items():
+        return _NO_SETTINGS
+    file = TomlFile(path, *read_toml(path))
+    tables = dict[str, SiteTable]()
+    sites = list[str]()
+    data = DataTable()
+    for what, said in file.values.items():
         if what == "data":
+            data = _data(file, said)
             continue
         if what not in TABLES:
-            fix = "queues are described in [queues.NAME], sites in [sites.NAME], the space for files in [data]"
-            raise InputError(path, f"unknown table [{what}]", fix=fix)
-        if not isinstance(tables, dict) or not all(isinstance(value, dict) for value in tables.values()):
-            raise InputError(path, f"{what} are tables", fix=f"write [{what}.NAME]")
-        for name, table in tables.items() if what in among else ():
-            if name in found or "," in name or (name == HERE and what == "sites"):
-                why = "is described twice" if name in found else "is not a name for a site"
-                raise InputError(path, f"{name!r} {why}", fix="give each table a name of its own, without commas")
-            kind = {"kind": table["queue"]} if what == "sites" and "queue" in table else {}
-            found[name] = {key: value for key, value in table.items() if key != "queue" or not kind} | kind
-    return found
+            fix = (
+                "queues are described in [queues.NAME], sites in [sites.NAME], the space for "
+                "files in [data]"
+            )
+            raise file.fault(str(unknown_name("table", what, TABLES)), table=what, fix=fix)
+        if not isinstance(said, dict) or not all(isinstance(one, dict) for one in said.values()):
+            raise file.fault(f"{what} are tables", table=what, fix=f"write [{what}.NAME]")
+        for name, table in said.items():
+            with _telling(file, f"{what}.{name}"):
+                _refuse_name(name, tables, is_site=what == "sites")
+                tables[name] = _table(name, table, is_site=what == "sites")
+            if what == "sites":
+                sites.append(name)
+    for name, told in tables.items():
+        for other in told.shares_files_with or ():
+            if other not in tables and other != HERE:
+                with _telling(file, f"{'sites' if name in sites else 'queues'}.{name}"):
+                    unknown = unknown_name("site of shares_files_with", other, [HERE, *tables])
+                    raise BadKeyError("shares_files_with", str(unknown))
+    return Settings(path, tables, sites, data)
 
 
-def data_table(path: Path | None) -> dict[str, Any]:
-    """What [data] says; nothing where there is none. InputError where it cannot be understood."""
-    if path is None or (path.is_file() and path.stat().st_size == 0):
-        return {}
-    table = read_toml(path)[1].get("data", {})
-    keys: dict[str, type] = {"limit": str, "folder": str, "scratch": str, "keep": list, "share": str}
-    if not isinstance(table, dict) or not all(isinstance(value, keys.get(name, int)) for name, value in table.items()):
-        fix = 'write limit = "2TB", folder = "/scratch/me", scratch = "$TMPDIR", keep = ["*.bam"], share = "peer"'
-        raise InputError(path, "[data] takes limit, folder, scratch, keep and share", fix=fix)
-    if not all(isinstance(pattern, str) for pattern in table.get("keep", ())):
-        raise InputError(path, "keep of [data] is a list of patterns", fix='write keep = ["*.bam"]')
-    if (share := table.get("share", COPY)) not in WAYS or (share != COPY and "scratch" not in table):
-        why = f"is {share!r}" if share not in WAYS else "needs scratch, where shared data are kept"
-        fix = 'write share = "peer", "sbcast" or "copy", and scratch = "$TMPDIR"'
-        raise InputError(path, f"share of [data] {why}", fix=fix)
-    return table
-
-
-def data_limit(path: Path | None) -> tuple[str, int] | None:
-    """The folder of which [data] speaks, and what files of all runs below it may take; None where it says nothing."""
-    table = data_table(path)
-    if path is None or "limit" not in table:
-        return None
+@contextmanager
+def _telling(file: TomlFile, table: str) -> Iterator[None]:
+    """A fault in the body is told at this table, with file and line."""
     try:
-        return os.path.realpath(Path(path.parent, Path(table.get("folder", "")).expanduser())), parse_size(
-            table["limit"]
-        )
+        yield
+    except InputError:
+        raise
     except UserError as error:
-        raise InputError(path, f"limit of [data]: {error}") from None
+        if isinstance(error, BadKeyError):
+            key = error.key
+        else:
+            key = ""
+        raise file.fault(f"[{table}] {error}", table=table, key=key) from None
 
 
-def site_fields(name: str, tables: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-    """What the table of this name says of the site itself, as fields of a `Site`. UserError where it is wrong."""
-    table, fields = tables.get(name, {}), dict[str, Any]()
-    for key, value in table.items():
-        if key not in SITE_KEYS:
-            continue
-        kind, wanted = SITE_KEYS[key]
-        if not _is(value, kind) or (key in ("speed", "max_preemptions") and not value):
-            raise UserError(f"{key} must be {wanted}, not {value!r}")
-        fields[key] = float(value) if kind is float else value
-    if "room" in fields:
-        fields["room_bytes"] = parse_size(fields.pop("room"))
-    if (every := fields.pop("preempted_every", None)) is not None:
-        if not (every_s := parse_duration(every)):
-            raise UserError("preempted_every must be above 0; leave it out where no job is preempted")
-        fields["hazard"] = Hazard(preemption_rate=1 / every_s)
-    for other in fields.pop("shares_files_with", ()):
-        if other not in tables and other != HERE:
-            raise unknown_name("site of shares_files_with", str(other), [HERE, *tables])
-    if needless := [key for key in ("data_host", "folder") if key in fields and "host" not in fields]:
-        raise UserError(f"{needless[0]} is for a site with a host; add host, or leave it out")
-    return fields | ({"files": files} if (files := _files_of(name, tables)) else {})
+def _data(file: TomlFile, said: object) -> DataTable:
+    if not isinstance(said, dict):
+        raise file.fault("data is a table", table="data", fix="write [data]")
+    with _telling(file, "data"):
+        return as_type(DataTable, said)
 
 
-def _files_of(name: str, tables: Mapping[str, Mapping[str, Any]]) -> str:
-    """Whose files a site sees: the first of all that share them with each other, or empty for those of this folder."""
-    said = {one: table.get("shares_files_with", [] if "host" in table else [HERE]) for one, table in tables.items()}
-    pairs = [(one, str(other)) for one, others in said.items() if isinstance(others, list) for other in others]
-    group, size = {name} if name in tables else {HERE}, 0
-    while len(group) > size:
-        size = len(group)
-        group |= {one for pair in pairs if group.intersection(pair) for one in pair}
-    return "" if HERE in group else next(one for one in tables if one in group)
+def _table(name: str, said: Mapping[str, Any], *, is_site: bool) -> SiteTable:
+    """What is said of a site or queue; of a site, `queue` is the kind."""
+    names_kind = "queue" if is_site and "queue" in said else "kind"
+    kind = said.get(names_kind, name)
+    if not isinstance(kind, str) or kind not in KINDS:
+        raise BadKeyError(names_kind, str(unknown_name("queue", str(kind), KINDS)))
+    told = KINDS[kind]
+    keys = [key for key in told.__struct_fields__ if key not in ("kind", names_kind)]
+    table = {key: value for key, value in said.items() if key not in ("kind", names_kind)}
+    return as_type(told, {**table, "kind": kind}, ("kind", names_kind, *keys))
 
 
-def _is(value: object, kind: type) -> bool:
-    if isinstance(value, dict):
-        return kind is dict and all(_is(one, str) or _is(one, float) for one in value.values())
-    if kind is float:
-        return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < float("inf")
-    if isinstance(value, bool):
-        return False
-    return isinstance(value, kind) and not (isinstance(value, int) and value < 0)
+def _refuse_name(name: str, known: Mapping[str, SiteTable], *, is_site: bool) -> None:
+    """UserError if a queue or site cannot be called this."""
+    if name in known:
+        why = "is described twice"
+    elif "," in name:
+        why = "has a comma, which stands between names"
+    elif is_site and name == HERE:
+        why = (
+            "is what shares_files_with calls the folder from which a run is started, and "
+            "cannot be a site"
+        )
+    else:
+        return
+    raise UserError(f"{name!r} {why}; give each table a name of its own, without commas")

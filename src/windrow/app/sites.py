@@ -1,20 +1,21 @@
-"""The sites of a run: a queue for each, within what the user wants of it. What could never run there is refused."""
+"""The sites of a run: a queue for each, within what the user wants of it. What could never run
+there is refused."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from windrow.agent.machine import this_machine
-from windrow.app.queues import fields_of, open_queue
+from windrow.app.queues import open_queue
+from windrow.app.settings import settings_of
 from windrow.errors import UserError, WindrowError
 from windrow.forecast.best_effort import known_hazard
 from windrow.model import Step, Workflow, format_duration
@@ -24,7 +25,7 @@ from windrow.queues.port import Checked, Limits, Queue, QueueError, place_of
 from windrow.strategies.levels import Mask, able, misfits, missing
 
 if TYPE_CHECKING:
-    from windrow.app.execute import RunRequest
+    from windrow.app.facts import RunFacts, RunRequest
 
 Ints = NDArray[np.int64]
 
@@ -33,11 +34,21 @@ OVERHEAD_S = 15
 
 
 def site_of(
-    name: str, limits: Limits, queue: Queue | None = None, *, cap: int = 16, max_nodes: int | None = None
+    name: str,
+    limits: Limits,
+    queue: Queue | None = None,
+    *,
+    cap: int = 16,
+    max_nodes: int | None = None,
 ) -> Site:
     """The site behind a queue, within what the user wants of it."""
-    fields = fields_of(name)
-    rooms = [room for room in (limits.room_bytes, fields.pop("room_bytes", None)) if room is not None]
+    settings = settings_of()
+    said = settings.of(name)
+    rooms = [room for room in (limits.room_bytes, said.room_bytes) if room is not None]
+    if said.max_preemptions is None:
+        more = {}
+    else:
+        more = {"max_preemptions": said.max_preemptions}
     return Site(
         name=name,
         kinds=limits.kinds or (NodeKind(limits.shape, limits.nodes),),
@@ -49,23 +60,50 @@ def site_of(
         starts_at_once=limits.starts_at_once,
         room_bytes=min(rooms, default=None),
         settings=dict(queue.shell) if isinstance(queue, Checked) else {},
-        **fields,
+        speed=said.speed,
+        price=said.price,
+        max_node_hours=said.max_node_hours,
+        files=settings.files_of(name),
+        host=said.host,
+        data_host=said.data_host,
+        folder=said.folder,
+        setup=said.setup,
+        attributes=said.attributes,
+        hazard=said.hazard,
+        **more,
     )
 
 
 def offering(name: str) -> dict[str, Any]:
-    """What a site has now, by name. Waits are those of jobs of an hour on one node, and on half of the open ones."""
+    """What a site has now, by name. Waits are those of jobs of an hour on one node, and on half of
+    the open ones."""
     from windrow.forecast.twin import Twin  # noqa: PLC0415  (runs on this machine do without)
 
-    found: dict[str, Any] = {"site": name, "speed": 1.0, "price": 0.0, "max_node_hours": None, "trouble": ""}
+    found: dict[str, Any] = {
+        "site": name,
+        "speed": 1.0,
+        "price": 0.0,
+        "max_node_hours": None,
+        "trouble": "",
+    }
     try:
-        fields, queue = fields_of(name), open_queue(name)
-        limits, twin = queue.limits(), Twin(queue, time.time, policy=queue.policy)
-        found |= {key: fields[key] for key in found if key in fields}
+        said = settings_of().of(name)
+        queue = open_queue(name)
+        limits = queue.limits()
+        twin = Twin(queue, time.time, policy=queue.policy)
+        found |= {
+            "speed": said.speed,
+            "price": said.price,
+            "max_node_hours": said.max_node_hours,
+        }
         found |= {"trouble": limits.closed, "nodes": limits.nodes}
         now = twin.snapshot()
-        hour, wide = min(3600, limits.max_walltime_s or 3600), max(1, now.open_nodes // 2)
-        waits = [0, 0] if limits.starts_at_once else twin.waits_s(np.array([1, wide]), np.array([hour, hour])).tolist()
+        hour = min(3600, limits.max_walltime_s or 3600)
+        wide = max(1, now.open_nodes // 2)
+        if limits.starts_at_once:
+            waits = [0, 0]
+        else:
+            waits = twin.waits_s(np.array([1, wide]), np.array([hour, hour])).tolist()
         free = now.nodes - sum(job.nodes for job in now.jobs if job.is_running)
         found |= {"open_nodes": now.open_nodes, "free_nodes": max(0, min(free, now.open_nodes))}
         found |= {"jobs_waiting": sum(not job.is_running for job in now.jobs), "wait_s": waits[0]}
@@ -89,7 +127,7 @@ class Reached:
     max_nodes: int | None = None
 
     def refuse(self, workflow: Workflow, tasks: Ints) -> None:
-        """UserError where one of the tasks could not run here, or nothing can."""
+        """UserError if one of the tasks could not run here, or nothing can."""
         self._refuse_closed(workflow, tasks)
         if isinstance(self.queue, Checked):
             self.queue.check()
@@ -105,13 +143,18 @@ class Reached:
 
     def in_time(self, workflow: Workflow) -> NDArray[np.bool_]:
         """Which tasks end within the longest time that may be requested here."""
-        limit_s = np.inf if self.site.max_request_s is None else self.site.max_request_s
+        if self.site.max_request_s is None:
+            limit_s = np.inf
+        else:
+            limit_s = self.site.max_request_s
         found: NDArray[np.bool_] = self._needed_s(workflow) <= limit_s
         return found
 
     @property
     def _usable(self) -> int:
-        return self.limits.nodes if self.limits.usable_nodes is None else self.limits.usable_nodes
+        if self.limits.usable_nodes is None:
+            return self.limits.nodes
+        return self.limits.usable_nodes
 
     def _needed_s(self, workflow: Workflow) -> NDArray[np.float64]:
         needed_s: NDArray[np.float64] = workflow.runtime_s / self.site.speed + OVERHEAD_S
@@ -119,7 +162,9 @@ class Reached:
 
     def _refuse_closed(self, workflow: Workflow, tasks: Ints) -> None:
         """A job that cannot start as the queue stands would wait without a word."""
-        limits, on, fix = self.limits, self.site.name, "use another queue (--on), or wait until this changes"
+        limits = self.limits
+        on = self.site.name
+        fix = "use another queue (--on), or wait until this changes"
         if limits.closed:
             raise UserError(f"nothing can start on {on}: {limits.closed}; {fix}")
         widest = int(tasks[workflow.nodes[tasks].argmax()])
@@ -130,50 +175,77 @@ class Reached:
 
     def _refuse_misfits(self, workflow: Workflow, tasks: Ints) -> None:
         """A task that needs more than any node has would never start."""
-        limits, site, on = self.limits, self.site, self.site.name
+        limits = self.limits
+        site = self.site
+        on = self.site.name
         found = sorted(set(misfits(workflow, site)).intersection(tasks.tolist()))
         if not found:
             return
         task = workflow.task(found[0])
         key, needs, has = missing(task.need, site)
-        is_machine, is_all = limits.starts_at_once, site.shape == this_machine()
-        owner = "this machine has" if is_machine else f"{on} has" if key == "nodes" else f"a node of {on} has"
+        is_machine = limits.starts_at_once
+        is_all = site.shape == this_machine()
+        if is_machine:
+            owner = "this machine has"
+        elif key == "nodes":
+            owner = f"{on} has"
+        else:
+            owner = f"a node of {on} has"
         if key == "nodes" and limits.narrow:
             owner = f"a job of {on} has"
         fix = f"lower {key} of the task in {self.file}"
+        fix += f" ({limits.narrow})" if key == "nodes" and limits.narrow else ""
+        fix += f" ({limits.left_out})" if key != "nodes" and limits.left_out else ""
         if key == "nodes" and self.max_nodes == site.job_nodes:
-            owner, fix = "--max-nodes allows", f"{fix}, or raise --max-nodes"
-        elif limits.from_settings and not (is_machine and (key == "nodes" or (is_all and key in ("cores", "memory")))):
-            owner = "windrow.toml allows" if is_machine and not is_all else owner
-            setting = key if key in ("nodes", "cores", "memory", "disk", GPUS) else f"resources.{key}"
+            owner = "--max-nodes allows"
+            fix = f"{fix}, or raise --max-nodes"
+        elif limits.from_settings and not (
+            is_machine and (key == "nodes" or (is_all and key in ("cores", "memory")))
+        ):
+            if is_machine and not is_all:
+                owner = "windrow.toml allows"
+            if key in ("nodes", "cores", "memory", "disk", GPUS):
+                setting = key
+            else:
+                setting = f"resources.{key}"
             fix = f"{fix}, or raise {setting} in [queues.{on}] of windrow.toml"
         raise UserError(f"task {task.id} needs {needs}; {owner} {has}; {fix}")
 
     def _refuse_long(self, workflow: Workflow, tasks: Ints) -> None:
-        limit, needed_s = self.site.max_request_s, self._needed_s(workflow)
+        limit = self.site.max_request_s
+        needed_s = self._needed_s(workflow)
         longest = int(tasks[needed_s[tasks].argmax()])
         if limit is not None and needed_s[longest] > limit:
             raise UserError(
-                f"task {workflow.ids[longest]} needs {format_duration(needed_s[longest])}, but {self.site.name} allows "
-                f"a job at most {format_duration(limit)}; split the task, give it a checkpoint (with a short "
+                f"task {workflow.ids[longest]} needs {format_duration(needed_s[longest])}, but "
+                f"{self.site.name} allows "
+                f"a job at most {format_duration(limit)}; split the task, give it a checkpoint "
+                "(with a short "
                 "notice), or use a queue with longer times"
             )
 
 
 def placing(sites: Sequence[Reached], workflow: Workflow, steps: Sequence[Step] = ()) -> Mask:
-    """Which tasks may run at which site: a row for each site. UserError where one can now run at none.
+    """Which tasks may run at which site: a row for each site. UserError if one can now run at
+    none.
 
     A site that is closed, or lacks nodes for a while, keeps its row: it may open again.
     """
-    tasks, pieces = np.arange(len(workflow)), {n: s.checkpoint.piece_s for n, s in enumerate(steps) if s.checkpoint}
+    tasks = np.arange(len(workflow))
+    pieces = {n: s.checkpoint.piece_s for n, s in enumerate(steps) if s.checkpoint}
     if pieces:  # these tasks need no more time than a piece: they are continued in other jobs
-        times = [min(time, pieces.get(task, time)) for task, time in enumerate(workflow.runtime_s.tolist())]
+        times = [
+            min(time, pieces.get(task, time))
+            for task, time in enumerate(workflow.runtime_s.tolist())
+        ]
         workflow = workflow.with_times(np.array(times))
     rows = np.stack([able(workflow, reached.site, steps) for reached in sites])
     if len(sites) == 1:
         sites[0].refuse(workflow, tasks)
         for task in tasks[~rows[0]][:1]:
-            raise UserError(f"{_kept_away(workflow, steps, task)}, which does not hold for {sites[0].site.name}")
+            raise UserError(
+                f"{_kept_away(workflow, steps, task)}, which does not hold for {sites[0].site.name}"
+            )
         return rows
     now = rows & np.stack([reached.holds(workflow) for reached in sites])
     for task in np.flatnonzero(~now.any(axis=0))[:1]:
@@ -199,43 +271,51 @@ def placing(sites: Sequence[Reached], workflow: Workflow, steps: Sequence[Step] 
 def _kept_away(workflow: Workflow, steps: Sequence[Step], task: int) -> str:
     """What a task says of where it may run."""
     where = [f"where: {step.where}" for step in steps[task : task + 1] if step.where]
-    files = (workflow.files[f] for one in (workflow.inputs, workflow.outputs) for f in one.of(task).tolist())
+    files = (
+        workflow.files[f]
+        for one in (workflow.inputs, workflow.outputs)
+        for f in one.of(task).tolist()
+    )
     stays = [f"{file.id} stays at {file.stays}" for file in files if file.stays]
     return f"task {workflow.ids[task]} says {', '.join([*where, *stays])}"
 
 
-def able_again(facts: Mapping[str, Any], tasks: int) -> Sequence[int] | Mask:
-    """Which tasks may run at which site of a run that has started. In runs of older versions each has one."""
-    if "unable" not in facts:
-        homes: Sequence[int] = facts.get("homes", [0] * tasks)
-        return homes
-    able = np.ones((len(facts["unable"]), tasks), dtype=bool)
-    for row, unable in zip(able, facts["unable"], strict=True):
-        row[unable] = False
+def able_again(facts: RunFacts, tasks: int) -> Sequence[int] | Mask:
+    """Which tasks may run at which site of a run that has started."""
+    if facts.unable is None:
+        return [0] * tasks
+    able = np.ones((len(facts.unable), tasks), dtype=bool)
+    for row, unable in zip(able, facts.unable, strict=True):
+        row[list(unable)] = False
     return able
 
 
 def reach(order: RunRequest, name: str, queue: Queue, limits: Limits, place: str = "") -> Reached:
     """The site behind a queue that has answered."""
-    site, place = site_of(name, limits, queue, cap=order.cap, max_nodes=order.max_nodes), place or place_of(queue)
-    learned, said = known_hazard(place, time.time()), site.hazard.preemption_rate
+    site = site_of(name, limits, queue, cap=order.cap, max_nodes=order.max_nodes)
+    place = place or place_of(queue)
+    learned = known_hazard(place, time.time())
+    said = site.hazard.preemption_rate
     site = replace(site, hazard=replace(learned, preemption_rate=said or learned.preemption_rate))
     return Reached(site, limits, queue, place, order.workflow, order.max_nodes)
 
 
-def sites_again(order: RunRequest, facts: Mapping[str, Any]) -> list[Reached]:
-    """The sites of a run that has started. If there are several, one that does not answer is taken as recorded."""
+def sites_again(order: RunRequest, facts: RunFacts) -> list[Reached]:
+    """The sites of a run that has started. If there are several, one that does not answer is taken
+    as recorded."""
     if not order.also:
         queue = open_queue(order.on, order.shell)
-        return [reach(order, order.on, queue, queue.limits(), facts.get("place", ""))]
+        return [reach(order, order.on, queue, queue.limits(), facts.place)]
     from windrow.queues.apart import apart  # noqa: PLC0415  (most runs have one site)
 
+    settings = settings_of()
     sites = []
-    for told in facts["sites"]:
-        queue = open_queue(told["name"], told["shell"])
-        queue = queue if fields_of(told["name"]).get("files") else apart(queue, {"place": told["place"]})
-        limits = msgspec.convert(told["limits"], Limits)
+    for told in facts.sites:
+        queue = open_queue(told.name, told.shell)
+        if not settings.files_of(told.name):
+            queue = apart(queue, {"place": told.place})
+        limits = told.limits
         with suppress(QueueError):
             limits = queue.limits()
-        sites.append(reach(order, told["name"], queue, limits, told["place"]))
+        sites.append(reach(order, told.name, queue, limits, told.place))
     return sites

@@ -12,7 +12,8 @@ MEANINGS: Mapping[str, str] = {
     "giant": "everything in one job, on as many nodes as it can use",
     "one-job": "everything in one job, on the number of nodes with the earliest end",
     "level-by-level": "one job per level, each submitted when the one before is done",
-    "zhang": "groups of levels by the ratio of wait to run, each submitted when the one before starts",
+    "zhang": "groups of levels by the ratio of wait to run, each submitted when the one before "
+    "starts",
     "glume": "groups of levels by estimated makespan, each submitted when the one before starts",
     "foresight": "the cut that finishes first in simulations of likely futures of the queue",
 }
@@ -48,7 +49,8 @@ AUTO = "auto"
 
 
 def find_strategy(name: str) -> Strategy:
-    """The strategy of that name; `auto` is the one that we would take. UserError where there is none."""
+    """The strategy of that name; `auto` is the one that we would take. UserError if there is
+    none."""
     if name == AUTO:
         return STRATEGIES["foresight"]
     if name not in STRATEGIES:

@@ -28,8 +28,12 @@ def told_volumes(used: Sequence[VolumeUse], where: str = "") -> list[str]:
     """A line for each name of a volume; `where` they would be."""
     lines = []
     for use in used:
-        size, by = format_size(use.size_bytes), f"mounted by {count(use.tasks, 'task')}"
-        what = f"{size} from {use.source}, read-only" if use.source else f"{use.volumes:,} x {size} of scratch"
+        size = format_size(use.size_bytes)
+        by = f"mounted by {count(use.tasks, 'task')}"
+        if use.source:
+            what = f"{size} from {use.source}, read-only"
+        else:
+            what = f"{use.volumes:,} x {size} of scratch"
         lines.append(f"volume {use.name}: {what}, {by}{f', on {where}' if where else ''}")
     return lines
 
@@ -48,38 +52,59 @@ def planned_volumes(
 def told_plan(volumes: Iterable[tuple[VolumeUse, list[int]]]) -> Iterator[str]:
     """The same in lines."""
     for use, jobs in volumes:
-        where = f"nodes of {'job' if len(jobs) == 1 else 'jobs'} {listed(list(map(str, jobs)), 8)} if scratch is set"
+        where = (
+            f"nodes of {'job' if len(jobs) == 1 else 'jobs'} "
+            f"{listed(list(map(str, jobs)), 8)} if scratch is set"
+        )
         yield from told_volumes([use], f"{where}, otherwise on the shared file system")
 
 
 def notes_on_volumes(prepared: Prepared) -> list[str]:
     """What the user should know of volumes."""
-    where = f"{prepared.order.scratch} of each node" if prepared.order.scratch else "the shared file system"
+    if prepared.order.scratch:
+        where = f"{prepared.order.scratch} of each node"
+    else:
+        where = "the shared file system"
     return told_volumes(volumes_used(step.mounts for step in prepared.runnable.steps), where)
 
 
 def on_disks(runnable: Runnable, times: Sequence[FilledTime] = ()) -> Runnable:
-    """The same where volumes are on the disks of nodes: tasks need room there, and time to fill it, unless learned."""
+    """The same if volumes are on the disks of nodes: tasks need room there, and time to fill it,
+    unless learned."""
     work = runnable.workflow
     needed = np.array([float(node_bytes(step.mounts)) for step in runnable.steps])
     known = np.array([time.source is Source.LEARNED for time in times] or [False] * len(needed))
     runtime_s = work.runtime_s + np.where(known, 0.0, RATES.moving_s(0 * needed, needed))
-    return replace(runnable, workflow=work.changed(disk_bytes=work.disk_bytes + needed, runtime_s=runtime_s))
+    return replace(
+        runnable, workflow=work.changed(disk_bytes=work.disk_bytes + needed, runtime_s=runtime_s)
+    )
 
 
 def refuse_volumes(prepared: Prepared) -> None:
-    """UserError where tasks could not mount their volumes."""
-    steps, ids = prepared.runnable.steps, prepared.runnable.workflow.ids
-    at_paths = [task for task, step in enumerate(steps) if any(mount.path.startswith("/") for mount in step.mounts)]
+    """UserError if tasks could not mount their volumes."""
+    steps = prepared.runnable.steps
+    ids = prepared.runnable.workflow.ids
+    at_paths = [
+        task
+        for task, step in enumerate(steps)
+        if any(mount.path.startswith("/") for mount in step.mounts)
+    ]
     if at_paths and any(reached.queue.name == "local" for reached in prepared.sites):
-        from windrow.agent.mounts import can_mount  # noqa: PLC0415  (few runs have volumes)
+        from windrow.agent.data.mounts import can_mount  # noqa: PLC0415  (few runs have volumes)
 
         if not can_mount():
             problem = (
-                f"{ids[at_paths[0]]} mounts a volume at a path, but this machine does not let users mount anything"
+                f"{ids[at_paths[0]]} mounts a volume at a path, but this machine does not "
+                "let users mount anything"
             )
-            raise UserError(f"{problem}; write mounts as a list of volumes, and use $WINDROW_VOLUME_NAME in commands")
+            raise UserError(
+                f"{problem}; write mounts as a list of volumes, and use $WINDROW_VOLUME_NAME in "
+                "commands"
+            )
     urls = [use.name for use in volumes_used(step.mounts for step in steps) if "://" in use.source]
     if urls and not prepared.order.scratch:
-        fix = "set scratch under [data] in windrow.toml, or --scratch, to a disk of the nodes with room for it"
+        fix = (
+            "set scratch under [data] in windrow.toml, or --scratch, to a disk of the nodes "
+            "with room for it"
+        )
         raise UserError(f"the files of volume {urls[0]} come from a URL; {fix}")

@@ -1,6 +1,8 @@
-"""Readers of option values that several commands share. A bad value is refused together with the option's name.
+"""Readers of option values that several commands share. A bad value is refused together with the
+option's name.
 
-Rule: every number that a user can give has a range, and what lies outside is refused with it (`model/bounds.py`).
+Rule: every number that a user can give has a range, and what lies outside is refused with it
+(`model/bounds.py`).
 """
 
 import argparse
@@ -21,9 +23,14 @@ def whole(least: int, most: int) -> Callable[[str], int]:
     """The reader of whole numbers from `least` to `most`."""
 
     def read(text: str) -> int:
-        value = int(text) if _WHOLE.fullmatch(text) else None
+        if _WHOLE.fullmatch(text):
+            value = int(text)
+        else:
+            value = None
         if value is None or not least <= value <= most:
-            raise argparse.ArgumentTypeError(f"{_shown(text)} is not a whole number from {least:,} to {most:,}")
+            raise argparse.ArgumentTypeError(
+                f"{_shown(text)} is not a whole number from {least:,} to {most:,}"
+            )
         return value
 
     return read
@@ -34,7 +41,9 @@ positive = whole(1, COUNT_MAX)
 seed = whole(0, SEED_MAX)
 
 
-def number(least: float, most: float, *, above: bool = False, what: str = "a number") -> Callable[[str], float]:
+def number(
+    least: float, most: float, *, above: bool = False, what: str = "a number"
+) -> Callable[[str], float]:
     """The reader of numbers from `least` (or above it) to `most`."""
 
     def read(text: str) -> float:
@@ -43,7 +52,10 @@ def number(least: float, most: float, *, above: bool = False, what: str = "a num
         except ValueError:
             value = math.nan
         if not least <= value <= most or (above and value == least):
-            span = f"above {least:g} and at most {most:g}" if above else f"from {least:g} to {most:g}"
+            if above:
+                span = f"above {least:g} and at most {most:g}"
+            else:
+                span = f"from {least:g} to {most:g}"
             raise argparse.ArgumentTypeError(f"{_shown(text)} is not {what} {span}")
         return value
 
@@ -66,7 +78,9 @@ def some_time_s(text: str) -> float:
     """The same, and at least a second."""
     seconds = duration_s(text)
     if seconds < 1:
-        raise argparse.ArgumentTypeError(f"{_shown(text)} is not a time from 1s to {DURATION_S_MAX // 86400:,}d")
+        raise argparse.ArgumentTypeError(
+            f"{_shown(text)} is not a time from 1s to {DURATION_S_MAX // 86400:,}d"
+        )
     return seconds
 
 
@@ -79,8 +93,13 @@ def size_bytes(text: str) -> int:
 
 
 def place(text: str) -> str:
-    """The name or path of a run, a pool or a folder: short enough for a file system to be asked for it."""
-    if not text or any(len(os.fsencode(part)) > NAME_BYTES_MAX for part in text.split("/")) or len(text) > 4000:
+    """The name or path of a run, a pool or a folder: short enough for a file system to be asked for
+    it."""
+    if (
+        not text
+        or any(len(os.fsencode(part)) > NAME_BYTES_MAX for part in text.split("/"))
+        or len(text) > 4000
+    ):
         raise argparse.ArgumentTypeError(f"{_shown(text)} cannot be the name of a file or folder")
     return text
 
@@ -100,7 +119,7 @@ def count_of(text: str) -> tuple[str, int]:
 
 
 def once_each(assignments: Iterable[tuple[str, str]]) -> dict[str, str]:
-    """The assignments as a mapping. UserError where a name comes twice."""
+    """The assignments as a mapping. UserError if a name comes twice."""
     found: dict[str, str] = {}
     for name, value in assignments:
         if name in found:

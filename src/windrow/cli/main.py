@@ -1,9 +1,10 @@
 """The door: picks the command, turns errors into one line and an exit code.
 
-Each command is a module of `commands` with `add_arguments(parser)` and `run(args)`, and a text beside it: in its first
-line a sentence, then what ends its help, examples above all.
-Rule 1: their top level imports nothing that needs more than the standard library, so that help comes at once. Rule 2:
-exceptions stop here, and only those of Windrow's own tree; anything else is a bug and shows its traceback.
+Each command is a module of `commands` with `add_arguments(parser)` and `run(args)`, and a text
+beside it: in its first line a sentence, then what ends its help, examples above all.
+Rule 1: their top level imports nothing that needs more than the standard library, so that help
+comes at once. Rule 2: exceptions stop here, and only those of Windrow's own tree; anything else is
+a bug and shows its traceback.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import os
 import shutil
 import sys
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Any, NoReturn, Protocol, cast
@@ -24,18 +25,48 @@ from windrow.cli import terminal
 from windrow.errors import UserError, WindrowError, unknown_name
 from windrow.version import __version__
 
-GROUPS = {
-    "run a workflow": ("run", "plan", "resume", "retry", "cancel", "forecast", "reliability", "sites", "doctor"),
-    "inspect a run": ("status", "watch", "tasks", "files", "logs", "shell", "explain", "report", "runs"),
+GROUPS: Mapping[str, Sequence[str]] = {
+    "run a workflow": (
+        "run",
+        "plan",
+        "resume",
+        "retry",
+        "cancel",
+        "forecast",
+        "reliability",
+        "sites",
+    ),
+    "inspect a run": (
+        "status",
+        "tasks",
+        "files",
+        "logs",
+        "shell",
+        "explain",
+        "report",
+        "runs",
+    ),
     "share a pool of nodes": ("pool", "submit"),
-    "try it in simulation": ("compare", "timeline", "simulate", "stream", "grid", "lab", "reproduce"),
+    "try it in simulation": ("compare", "simulate"),
     "generate and inspect files": ("generate", "show", "profile", "traces"),
 }
 COMMANDS = tuple(name for names in GROUPS.values() for name in names)
+"""Our own; `elsewhere` finds those of other packages."""
+
+EARLIER_NAMES: Mapping[str, Sequence[str]] = {
+    "watch": ("status", "--follow"),
+    "doctor": ("sites", "--check"),
+    "timeline": ("plan",),
+}
+"""Commands that are options of others now. They still work; help does not show them."""
+_PAGE_OPTIONS = ("--html", "-o", "--output")
 
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)  # what writing to stdout may answer
 
-_DESCRIPTION = "Windrow cuts workflows into batch jobs, runs them, and simulates the clusters that they run on."
+_DESCRIPTION = (
+    "Windrow cuts workflows into batch jobs, runs them, and simulates the clusters "
+    "that they run on."
+)
 
 _EPILOG = """\
 examples:
@@ -45,17 +76,20 @@ examples:
   windrow compare montage.json --html compare.html
 
 Each command has its own help: windrow help run
+Studies of scheduling, in a package of their own, have commands too: windrow help all
 """
 
 
 class Command(Protocol):
     """What a command's module offers."""
 
+    __file__: str
+
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         """Declare the options."""
 
     def run(self, args: argparse.Namespace) -> int | None:
-        """Do it; the exit code, where that is not 0."""
+        """Do it; the exit code, if that is not 0."""
 
 
 class _Once(argparse._StoreAction):
@@ -68,15 +102,18 @@ class _Once(argparse._StoreAction):
         values: Any,
         option_string: str | None = None,
     ) -> None:
-        if option_string is not None and isinstance(parser, Parser):
+        if isinstance(parser, Parser):
             if self.dest in parser.given:
-                parser.error(f"{option_string} is given twice; keep one")
+                parser.error(
+                    f"{option_string or self.metavar or self.dest} is given twice; keep one"
+                )
             parser.given.add(self.dest)
         super().__call__(parser, namespace, values, option_string)
 
 
 class Parser(argparse.ArgumentParser):
-    """Like its base, but a mistake becomes a UserError, so that all errors look alike, and a value is given once."""
+    """Like its base, but a mistake becomes a UserError, so that all errors look alike, and a value
+    is given once."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -86,7 +123,9 @@ class Parser(argparse.ArgumentParser):
 
     def _get_values(self, action: argparse.Action, arg_strings: list[str]) -> Any:
         if action.option_strings and action.nargs is None and arg_strings == ["--"]:
-            raise argparse.ArgumentError(action, "expected one argument")  # its base takes that for a separator
+            raise argparse.ArgumentError(
+                action, "expected one argument"
+            )  # its base takes that for a separator
         return super()._get_values(action, arg_strings)
 
     def error(self, message: str) -> NoReturn:
@@ -96,11 +135,16 @@ class Parser(argparse.ArgumentParser):
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command line (by default this process's own) and return its exit code."""
-    for name in ("stdout", "stderr"):  # some callers close them (`>&-`): the next file would take their place
+    for name in (
+        "stdout",
+        "stderr",
+    ):  # some callers close them (`>&-`): the next file would take their place
         if getattr(sys, name) is None:
             setattr(sys, name, Path(os.devnull).open("w"))  # noqa: SIM115  (for the life of the process)
     if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="replace")  # a terminal without blocks for bars gets question marks, not an error
+        sys.stdout.reconfigure(
+            errors="replace"
+        )  # a terminal without blocks for bars gets question marks, not an error
     try:
         code = _run(sys.argv[1:] if argv is None else argv)
         sys.stdout.flush()
@@ -123,21 +167,54 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(argv: Sequence[str]) -> int:
+    if list(argv) == ["help", "all"]:
+        from windrow.cli import elsewhere
+
+        _parser(None, None, _overview({**GROUPS, **elsewhere.groups()})).print_help()
+        return 0
     if argv and argv[0] == "help":
         argv = [*argv[1:2], "--help"]
-    chosen = argv[0] if argv and not argv[0].startswith("-") else None
-    if chosen is not None and chosen not in COMMANDS:
-        raise unknown_name("command", chosen, COMMANDS)
-    parser = _parser(chosen)
+    argv = _as_called_now(argv)
+    if argv and not argv[0].startswith("-"):
+        chosen = argv[0]
+    else:
+        chosen = None
+    if chosen is None:
+        module = None
+        parser = _parser(None, None, _overview(GROUPS))
+    else:
+        module = _module(chosen)
+        parser = _parser(chosen, module)
     args, unknown = parser.parse_known_args(argv)
+    if (
+        len(unknown) == 1
+        and getattr(args, "may_end_with_run", False)
+        and args.run is None
+        and unknown[0][:1] != "-"
+    ):
+        args.run = unknown.pop()  # argparse looks for it before the options only
     if unknown:  # said here, since argparse would point at the help of all commands
-        command = "windrow" if chosen is None else f"windrow {chosen}"
+        if chosen is None:
+            command = "windrow"
+        else:
+            command = f"windrow {chosen}"
         raise UserError(f"unrecognized arguments: {' '.join(unknown)}; see {command} --help")
-    if chosen is None:  # only options stood in front, or nothing at all
+    if module is None:  # only options stood in front, or nothing at all
         parser.print_help()
         return 0
     _announce_compiling()
-    return _module(chosen).run(args) or 0
+    return module.run(args) or 0
+
+
+def _as_called_now(argv: Sequence[str]) -> Sequence[str]:
+    """The same command line without names of earlier commands."""
+    if not argv or argv[0] not in EARLIER_NAMES:
+        return argv
+    rest = list(argv[1:])
+    given = {word.partition("=")[0] for word in rest}
+    if argv[0] == "timeline" and not given & {*_PAGE_OPTIONS, "-h", "--help"}:
+        rest += ["--html", "timeline.html"]
+    return [*EARLIER_NAMES[argv[0]], *rest]
 
 
 def _announce_compiling() -> None:
@@ -146,56 +223,82 @@ def _announce_compiling() -> None:
 
     class Announcing(logging.Handler):
         def emit(self, record: logging.LogRecord) -> None:
-            from windrow.cli.progress import say_compiling
-
-            say_compiling(record.getMessage())
+            terminal.say(record.getMessage())
 
     kernels = logging.getLogger("windrow.kernels.jit")
     kernels.setLevel(logging.INFO)
     kernels.handlers[:] = [Announcing()]
 
 
-def _parser(chosen: str | None) -> Parser:
-    looks: dict[str, Any] = {"formatter_class": argparse.RawDescriptionHelpFormatter, "allow_abbrev": False}
+def _parser(chosen: str | None, module: Command | None, overview: str = "") -> Parser:
+    looks: dict[str, Any] = {
+        "formatter_class": argparse.RawDescriptionHelpFormatter,
+        "allow_abbrev": False,
+    }
     parser = Parser(
         prog="windrow",
         usage="windrow [-h] [--version] COMMAND ..." if chosen is None else None,
-        description=_DESCRIPTION if chosen is not None else f"{_DESCRIPTION}\n\n{_overview()}",
+        description=f"{_DESCRIPTION}\n\n{overview}".rstrip(),
         epilog=_EPILOG,
         **looks,
     )
     parser.add_argument("--version", action="version", version=f"windrow {__version__}")
-    if chosen is not None:
-        module = _module(chosen)
+    if chosen is not None and module is not None:
         commands = parser.add_subparsers(dest="command", metavar="COMMAND")
-        summary, epilog = _texts(chosen)
-        module.add_arguments(commands.add_parser(chosen, description=summary, epilog=epilog, **looks))
+        summary, epilog = _texts(module)
+        module.add_arguments(
+            commands.add_parser(chosen, description=summary, epilog=epilog, **looks)
+        )
     return parser
 
 
-def _overview() -> str:
-    """Every command with its sentence, by what one wants to do."""
+def _overview(groups: Mapping[str, Sequence[str]]) -> str:
+    """Every command of the groups with its sentence."""
     columns = max(40, min(120, shutil.get_terminal_size().columns)) - 2
     width = 4 + max(map(len, COMMANDS))
     indent = " " * width
     blocks = []
-    for title, names in GROUPS.items():
+    for title, names in groups.items():
         lines = [
-            textwrap.fill(_texts(name)[0], columns, initial_indent=f"  {name:<{width - 2}}", subsequent_indent=indent)
+            textwrap.fill(
+                _summary(name),
+                columns,
+                initial_indent=f"  {name:<{width - 2}}",
+                subsequent_indent=indent,
+            )
             for name in names
         ]
         blocks.append("\n".join([f"{title}:", *lines]))
     return "\n\n".join(blocks)
 
 
-def _texts(command: str) -> tuple[str, str]:
+def _summary(command: str) -> str:
+    """Its sentence, without loading it if it is ours."""
+    if command in COMMANDS:
+        return _split(Path(__file__).parent / "commands" / f"{command}.txt")[0]
+    return _texts(_module(command))[0]
+
+
+def _texts(module: Command) -> tuple[str, str]:
     """Its sentence, and what ends its help."""
-    summary, _, end = Path(__file__).parent.joinpath("commands", f"{command}.txt").read_text("utf-8").partition("\n")
+    return _split(Path(module.__file__).with_suffix(".txt"))
+
+
+def _split(text: Path) -> tuple[str, str]:
+    summary, _, end = text.read_text("utf-8").partition("\n")
     return summary, end
 
 
 def _module(command: str) -> Command:
-    return cast(Command, import_module(f"windrow.cli.commands.{command}"))
+    """Ours, or that of another package."""
+    if command in COMMANDS:
+        return cast(Command, import_module(f"windrow.cli.commands.{command}"))
+    from windrow.cli import elsewhere
+
+    found = elsewhere.command_of(command)
+    if found is None:
+        raise unknown_name("command", command, (*COMMANDS, *elsewhere.names()))
+    return cast(Command, found)
 
 
 if __name__ == "__main__":

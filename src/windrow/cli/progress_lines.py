@@ -1,6 +1,7 @@
 """Progress of a run: a live picture on a terminal, lines elsewhere.
 
-Rule: a run does not end because its output has no reader any more. A command that only watches does.
+Rule: a run does not end because its output has no reader any more. A command that only watches
+does.
 """
 
 from __future__ import annotations
@@ -13,13 +14,13 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from windrow.cli import run_screen, terminal
-from windrow.manager.states import JobStage, TaskState
 from windrow.model.wording import count
+from windrow.story.states import JobStage, TaskState
 
 if TYPE_CHECKING:
     from windrow.app.runs import RunView
     from windrow.manager.manager import Manager
-    from windrow.manager.story import JobStory
+    from windrow.story.story import JobStory
 
 _EVERY_S = 0.5
 _MOST_REASONS = 100  # lines about why jobs wait; windrow status tells of all of them
@@ -33,7 +34,7 @@ def showing(
 ) -> Iterator[Callable[[Manager | None], None]]:
     """Yields what is to be called again and again while the run is active; shows what is new.
 
-    A reader that leaves (`| head`) is a BrokenPipeError, or, where this outlives its reader, none.
+    A reader that leaves (`| head`) is a BrokenPipeError, or, if this outlives its reader, none.
     """
     if quiet:
         yield lambda _: None
@@ -41,8 +42,13 @@ def showing(
         with _picture(told) as show:
             yield show
     else:
-        farewell = f"output closed; {told.paths.name} keeps running here, and windrow watch shows it"
-        emit = partial(terminal.tell, farewell=farewell) if outlives_reader else partial(print, flush=True)
+        farewell = (
+            f"output closed; {told.paths.name} keeps running here, and windrow status -f shows it"
+        )
+        if outlives_reader:
+            emit = partial(terminal.tell, farewell=farewell)
+        else:
+            emit = partial(print, flush=True)
         lines = _Lines(told, emit)
         yield lines.show
         lines.show(None)
@@ -54,8 +60,11 @@ def _picture(told: RunView) -> Iterator[Callable[[Manager | None], None]]:
     from rich.console import Console
     from rich.live import Live
 
-    last, known_s = 0.0, -1.0
-    with Live(run_screen.screen(told), console=Console(highlight=False), auto_refresh=False) as shown:
+    last = 0.0
+    known_s = -1.0
+    with Live(
+        run_screen.screen(told), console=Console(highlight=False), auto_refresh=False
+    ) as shown:
 
         def show(_manager: Manager | None) -> None:
             nonlocal last, known_s
@@ -65,7 +74,8 @@ def _picture(told: RunView) -> Iterator[Callable[[Manager | None], None]]:
             told.refresh()
             if told.story.last_s == known_s and gone_s < _QUIET_S:
                 return
-            last, known_s = time.monotonic(), told.story.last_s
+            last = time.monotonic()
+            known_s = told.story.last_s
             shown.update(run_screen.screen(told), refresh=True)
 
         yield show
@@ -74,7 +84,8 @@ def _picture(told: RunView) -> Iterator[Callable[[Manager | None], None]]:
 
 
 class _Lines:
-    """One line for each thing that happens to a job or goes wrong with a task, and at times one on how far it is."""
+    """One line for each thing that happens to a job or goes wrong with a task, and at times one on
+    how far it is."""
 
     def __init__(self, told: RunView, emit: Callable[[str], None]) -> None:
         self._told = told
@@ -87,7 +98,7 @@ class _Lines:
         self._done = 0
 
     def _say_why(self, number: int, job: JobStory) -> None:
-        from windrow.manager.waiting import waits_because
+        from windrow.story.waiting import waits_because
 
         because = waits_because(job)
         if (number, because) not in self._reasons and len(self._reasons) < _MOST_REASONS:
@@ -100,15 +111,21 @@ class _Lines:
         for number, job in told.story.jobs.items():
             if self._states.get(number) != job.state:
                 self._states[number] = job.state
-                why = f": {job.note}" if job.note else ""
-                tasks, nodes = count(len(job.plan.all_tasks), "task"), count(job.plan.nodes, "node")
+                if job.note:
+                    why = f": {job.note}"
+                else:
+                    why = ""
+                tasks = count(len(job.plan.all_tasks), "task")
+                nodes = count(job.plan.nodes, "node")
                 self._say(f"job {number} ({tasks} on {nodes}) {job.state}{why}")
             if job.reason:
                 self._say_why(number, job)
         for number, task in enumerate(told.story.tasks):
             if task.state is TaskState.FAILED and number not in self._failed:
                 self._failed.add(number)
-                self._say(f"task {told.runnable.workflow.ids[number]} failed: {task.attempts[-1].why}")
+                self._say(
+                    f"task {told.runnable.workflow.ids[number]} failed: {task.attempts[-1].why}"
+                )
         warnings = told.warnings()
         for words in [words for words in warnings if words not in self._warnings]:
             if told.trouble_with_queue and words.endswith(told.trouble_with_queue):
@@ -116,13 +133,20 @@ class _Lines:
             else:  # which does not pass by itself
                 terminal.say(f"windrow: {words}")
         self._warnings = warnings
-        done, gone_s = told.story.count(TaskState.FINISHED), time.monotonic() - self._said_s
+        done = told.story.count(TaskState.FINISHED)
+        gone_s = time.monotonic() - self._said_s
         if gone_s >= (terminal.LINE_S if done != self._done else _QUIET_LINE_S):
             states = [job.state for job in told.story.jobs.values()]
-            jobs = [f"{states.count(s)} {s}" for s in (JobStage.RUNNING, JobStage.WAITING) if s in states]
+            jobs = [
+                f"{states.count(s)} {s}"
+                for s in (JobStage.RUNNING, JobStage.WAITING)
+                if s in states
+            ]
             self._say(f"jobs: {', '.join(jobs) or 'none'}")
 
     def _say(self, words: str) -> None:
-        done, total = self._told.story.count(TaskState.FINISHED), len(self._told.story.tasks)
-        self._said_s, self._done = time.monotonic(), done
+        done = self._told.story.count(TaskState.FINISHED)
+        total = len(self._told.story.tasks)
+        self._said_s = time.monotonic()
+        self._done = done
         self._emit(f"{time.strftime('%H:%M:%S')}  {done}/{total} tasks  {words}")

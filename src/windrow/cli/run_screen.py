@@ -1,4 +1,4 @@
-"""A run on the terminal: what `run`, `watch` and `status` show."""
+"""A run on the terminal: what `run` and `status` show."""
 
 from __future__ import annotations
 
@@ -9,67 +9,89 @@ from typing import TYPE_CHECKING
 
 from windrow.cli import terminal
 from windrow.errors import printable
-from windrow.manager.states import ACTIVE, AttemptState, JobStage, RunState, TaskState
 from windrow.model import format_duration
-from windrow.model.wording import count
+from windrow.model.wording import count, node_span, percent
+from windrow.story.states import ACTIVE, AttemptState, JobStage, RunState, TaskState
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.table import Table
 
     from windrow.app.runs import RunView
-    from windrow.manager.story import JobStory, RunStory
+    from windrow.story.story import JobStory, RunStory
 
 _SHOWN_JOBS = 12
 _SHOWN_FAILURES = 3
 _BAR = 40
 _LAST_BYTES = 4096
 _SHORT_S = 1.0
+_SOME_S = 60.0
 
 
 def clock(at_s: float | None) -> str:
-    """A time of day, with the date where it is not today."""
+    """A time of day, with the date if it is not today."""
     if at_s is None:
         return ""
-    then, today = time.localtime(at_s), time.localtime()
+    then = time.localtime(at_s)
+    today = time.localtime()
     return time.strftime("%H:%M:%S" if then[:3] == today[:3] else "%Y-%m-%d %H:%M", then)
 
 
 def span(seconds: float) -> str:
-    """A duration, in whole seconds where it is short."""
+    """A duration, in whole seconds if it is short."""
     return format_duration(round(max(0.0, seconds)))
 
 
 def summary(told: RunView, now_s: float) -> list[str]:
     """The run in a few lines."""
-    from windrow.app.runs import sites_of
 
-    story, facts = told.story, told.facts
-    total, done = len(story.tasks), story.count(TaskState.FINISHED)
+    story = told.story
+    facts = told.facts
+    total = len(story.tasks)
+    done = story.count(TaskState.FINISHED)
     full = _BAR * done // max(1, total)
-    parts = [f"{story.count(state)} {state}" for state in TaskState if state is not TaskState.FINISHED]
+    parts = [
+        f"{story.count(state)} {state}" for state in TaskState if state is not TaskState.FINISHED
+    ]
     counts = ", ".join(part for part in parts if not part.startswith("0 "))
-    end = now_s if told.state in ACTIVE else story.last_s
+    if told.state in ACTIVE:
+        end = now_s
+    else:
+        end = story.last_s
     lines = [
-        f"{told.paths.name}: {told.state}   {facts['strategy']} on {sites_of(facts)}",
-        f"tasks {'█' * full}{'░' * (_BAR - full)} {done}/{total}" + (f"   ({counts})" if counts else ""),
+        f"{told.paths.name}: {told.state}   {facts.request.strategy} on {facts.on}",
+        f"tasks {'█' * full}{'░' * (_BAR - full)} {done}/{total}"
+        + (f"   ({counts})" if counts else ""),
     ]
     if story.begun_s is not None:
-        ahead = told.left_s(now_s) if told.state == RunState.RUNNING else None
-        time_left = f", about {span(ahead)} left" if ahead is not None else ""
-        lines.append(f"started {clock(story.begun_s)}, {_gone(told.state, end - story.begun_s)}{time_left}")
-    lines += _waits(told, end) if told.state not in ACTIVE else []
+        if told.state == RunState.RUNNING:
+            ahead = told.left_s(now_s)
+        else:
+            ahead = None
+        if ahead is not None:
+            time_left = f", about {span(ahead)} left"
+        else:
+            time_left = ""
+        lines.append(
+            f"started {clock(story.begun_s)}, {_gone(told.state, end - story.begun_s)}{time_left}"
+        )
+    lines += [*_waits(told, end), *_node_time(told, end)] if told.state not in ACTIVE else []
     lines += _by_site(story, end)
     lines += _failures(told)
     if (late_s := told.missed_by_s(end)) is not None:
-        lines.append(f"missed its deadline of {span(facts['deadline_s'])} by {span(late_s)}")
+        deadline = span(facts.request.deadline_s or 0)
+        lines.append(f"missed its deadline of {deadline} by {span(late_s)}")
     for node in story.avoidance.at(now_s) if told.state == RunState.RUNNING else ():
         lines.append(f"avoiding {node.node} until {clock(node.until_s)}: {node.why}")
     lines += told.warnings()
     if story.trouble:
         lines.append(f"gave up: {story.trouble}")
+    lines += _space(told, end)
     if told.state == RunState.FAILED:
-        lines.append(f"fix the cause, in the workflow file or elsewhere, then windrow resume {told.paths.name}")
+        lines.append(
+            "fix the cause, in the workflow file or elsewhere, then windrow resume "
+            f"{told.paths.name}"
+        )
     elif told.state in (RunState.INTERRUPTED, RunState.STOPPED):
         lines += _last_words(told)
         lines.append(f"windrow resume {told.paths.name} continues it")
@@ -77,14 +99,21 @@ def summary(told: RunView, now_s: float) -> list[str]:
 
 
 def _by_site(story: RunStory, end_s: float) -> list[str]:
-    """What went where; nothing where there is one site."""
+    """What went where; nothing if there is one site."""
+    sites = sorted({job.plan.site for job in story.jobs.values() if job.plan.site})
+    if not sites:
+        return []
+    from windrow.story.figures import allocated_s
+
     lines = []
-    for site in sorted({job.plan.site for job in story.jobs.values() if job.plan.site}):
+    for site in sites:
         jobs = [job for job in story.jobs.values() if job.plan.site == site]
-        spans = [(job.plan.nodes, (job.ended_s or end_s) - begin) for job in jobs if (begin := job.queue_started_s)]
-        now = [f", {sum(job.state is stage for job in jobs)} {stage}" for stage in (JobStage.RUNNING, JobStage.WAITING)]
-        hours = sum(nodes * span_s for nodes, span_s in spans) / 3600
-        lines.append(f"at {site}: {count(len(jobs), 'job')}{''.join(now)}, {hours:,.1f} node-hours")
+        now = [
+            f", {sum(job.state is stage for job in jobs)} {stage}"
+            for stage in (JobStage.RUNNING, JobStage.WAITING)
+        ]
+        allocated = node_span(allocated_s(jobs, end_s))
+        lines.append(f"at {site}: {count(len(jobs), 'job')}{''.join(now)}, {allocated} allocated")
     return lines
 
 
@@ -92,50 +121,107 @@ def _waits(told: RunView, end_s: float) -> list[str]:
     """What the queue cost, and what of it hid behind running tasks."""
     if sum(job.started_s is not None for job in told.story.jobs.values()) < 2:
         return []
-    from windrow.manager.figures import queue_waits_s
+    from windrow.story.figures import queue_waits_s
 
     waited_s, hidden_s = queue_waits_s(told.recorded(end_s))
     if waited_s < _SHORT_S:
         return []
-    return [f"jobs waited {span(waited_s)} in the queue, {span(hidden_s)} of that while other tasks of the run ran"]
+    return [
+        f"jobs waited {span(waited_s)} in the queue, {span(hidden_s)} of that while other tasks "
+        "of the run ran"
+    ]
+
+
+def _space(told: RunView, end_s: float) -> list[str]:
+    """What the files took beyond the limit, and what they would need."""
+    if told.facts.request.space is None:
+        return []
+    from windrow.story.space import words_on_space
+
+    return words_on_space(told.recorded(end_s))
+
+
+def _node_time(told: RunView, end_s: float) -> list[str]:
+    """Where the nodes' time went, in a run of some length."""
+    if told.story.begun_s is None or end_s - told.story.begun_s < _SOME_S:
+        return []
+    from windrow.story.figures import node_time
+
+    spent = node_time(told.recorded(end_s))
+    if not spent.allocated_s:
+        return []
+    shares = [(spent.used_s, "used"), (spent.idle_s, "idle"), (spent.lost_s, "lost")]
+    parts = ", ".join(f"{percent(part_s / spent.allocated_s)} {name}" for part_s, name in shares)
+    if spent.cpu_efficiency is None:
+        efficiency = ""
+    else:
+        efficiency = f"; CPU efficiency {percent(spent.cpu_efficiency)}"
+    return [f"{node_span(spent.allocated_s)} allocated: {parts}{efficiency}"]
 
 
 def _last_words(told: RunView) -> list[str]:
-    """What a manager in the background died of, where it could say so: a full disk, say."""
+    """What a manager in the background died of, if it could say so: a full disk, say."""
     try:
         with told.paths.log.open("rb") as log:
-            is_later = os.fstat(log.fileno()).st_mtime >= told.story.last_s - 1  # it was not managed since
+            is_later = (
+                os.fstat(log.fileno()).st_mtime >= told.story.last_s - 1
+            )  # it was not managed since
             log.seek(max(0, log.seek(0, 2) - _LAST_BYTES))
-            said = log.read().decode(errors="replace").rstrip().splitlines()[-1:] if is_later else []
+            if is_later:
+                said = log.read().decode(errors="replace").rstrip().splitlines()[-1:]
+            else:
+                said = []
     except OSError:
         return []
     mark = "windrow: error: "
-    return [f"its manager ended: {words.removeprefix(mark)}" for words in said if words.startswith(mark)]
+    return [
+        f"its manager ended: {words.removeprefix(mark)}" for words in said if words.startswith(mark)
+    ]
 
 
 def _gone(state: str, seconds: float) -> str:
     if state in ACTIVE:
         return f"{span(seconds)} so far"
-    return f"last heard of after {span(seconds)}" if state == RunState.INTERRUPTED else f"took {span(seconds)}"
+    if state == RunState.INTERRUPTED:
+        return f"last heard of after {span(seconds)}"
+    return f"took {span(seconds)}"
 
 
 def _failures(told: RunView) -> list[str]:
     """Which tasks failed and with what last words, the first few of them, and how to learn more."""
-    story, ids = told.story, told.runnable.workflow.ids
-    failed = [number for number, task in enumerate(story.tasks) if task.state is TaskState.FAILED and task.attempts]
+    from windrow.app.runs import of_run
+
+    story = told.story
+    ids = told.runnable.workflow.ids
+    failed = [
+        number
+        for number, task in enumerate(story.tasks)
+        if task.state is TaskState.FAILED and task.attempts
+    ]
     lines = []
     for number in failed[:_SHOWN_FAILURES]:
         last = story.tasks[number].attempts[-1]
         said = last.tail.strip().splitlines()[-1:]
-        lines.append(f"task {ids[number]} failed: {last.why}" + "".join(f"; last line: {w[:100]}" for w in said))
+        lines.append(
+            f"task {ids[number]} failed: {last.why}"
+            + "".join(f"; last line: {w[:100]}" for w in said)
+        )
     if failed:
-        more = f"{len(failed) - _SHOWN_FAILURES} more failed; " if len(failed) > _SHOWN_FAILURES else ""
-        lines.append(f"{more}for details: windrow explain {shlex.quote(ids[failed[0]])}")
+        if len(failed) > _SHOWN_FAILURES:
+            more = f"{len(failed) - _SHOWN_FAILURES} more failed; "
+        else:
+            more = ""
+        lines.append(
+            f"{more}for details: windrow explain {shlex.quote(ids[failed[0]])}{of_run(told.paths)}"
+        )
     return lines
 
 
-def job_rows(told: RunView, now_s: float, most: int | None = _SHOWN_JOBS) -> tuple[list[list[str]], int]:
-    """The jobs as rows of text, those in the system and the latest others, and how many were left out."""
+def job_rows(
+    told: RunView, now_s: float, most: int | None = _SHOWN_JOBS
+) -> tuple[list[list[str]], int]:
+    """The jobs as rows of text, those in the system and the latest others, and how many were left
+    out."""
     jobs = told.story.jobs
     kept = sorted(jobs)
     if most is not None and len(jobs) > most:
@@ -146,15 +232,21 @@ def job_rows(told: RunView, now_s: float, most: int | None = _SHOWN_JOBS) -> tup
 
 
 def _row(number: int, job: JobStory, story: RunStory, now_s: float) -> list[str]:
-    from windrow.manager.waiting import waits_because
+    from windrow.story.waiting import waits_because
 
     done = sum(
         any(a.job == number and a.outcome is AttemptState.FINISHED for a in story.tasks[t].attempts)
         for t in job.plan.all_tasks
     )
-    begun = job.submitted_s if job.submitted_s is not None else job.planned_s
+    if job.submitted_s is not None:
+        begun = job.submitted_s
+    else:
+        begun = job.planned_s
     waited = (job.started_s or job.ended_s or now_s) - begun
-    ran = "" if job.started_s is None else span((job.ended_s or now_s) - job.started_s)
+    if job.started_s is None:
+        ran = ""
+    else:
+        ran = span((job.ended_s or now_s) - job.started_s)
     return [
         str(number),
         job.id or "",
@@ -175,19 +267,30 @@ def table(told: RunView, now_s: float, most: int | None = _SHOWN_JOBS) -> Table:
     """The jobs as a table."""
     rows, hidden = job_rows(told, now_s, most)
     bad = JobStage.KILLED, JobStage.REJECTED
-    colours: dict[str, str] = {JobStage.RUNNING: "green", JobStage.WAITING: "yellow", **dict.fromkeys(bad, "red")}
+    colours: dict[str, str] = {
+        JobStage.RUNNING: "green",
+        JobStage.WAITING: "yellow",
+        **dict.fromkeys(bad, "red"),
+    }
     cells = [
-        [terminal.text(printable(c), style=colours.get(row[2], "") if i == 2 else "") for i, c in enumerate(row)]
+        [
+            terminal.text(printable(c), style=colours.get(row[2], "") if i == 2 else "")
+            for i, c in enumerate(row)
+        ]
         for row in rows
     ]
-    heads, align = list(HEADS), "<<<>>>>>l"
+    heads = list(HEADS)
+    align = "<<<>>>>>l"
     if any(job.plan.site for job in told.story.jobs.values()):
-        heads, align = [*heads[:2], "site", *heads[2:]], f"<{align}"
+        heads = [*heads[:2], "site", *heads[2:]]
+        align = f"<{align}"
         for row, words in zip(rows, cells, strict=True):
             words.insert(2, terminal.text(printable(told.story.jobs[int(row[0])].plan.site)))
     shown = terminal.table(heads, cells, align)
     if hidden:
-        shown.caption = f"{hidden} more jobs: windrow status --all"
+        from windrow.app.runs import of_run
+
+        shown.caption = f"{hidden} more jobs: windrow status --all{of_run(told.paths)}"
     return shown
 
 

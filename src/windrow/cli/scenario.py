@@ -1,4 +1,5 @@
-"""Options that say what a simulated run meets, shared by `compare`, `plan` and `timeline`, and what they amount to."""
+"""Options that say what a simulated run meets, shared by `compare`, `plan` and `timeline`, and what
+they amount to."""
 
 from __future__ import annotations
 
@@ -8,7 +9,16 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from windrow.cli import options, terminal
-from windrow.cli.arguments import count_of, duration_s, margin, number, positive, seed, size_bytes, whole
+from windrow.cli.arguments import (
+    count_of,
+    duration_s,
+    margin,
+    number,
+    positive,
+    seed,
+    size_bytes,
+    whole,
+)
 from windrow.errors import UserError
 from windrow.model import format_duration
 from windrow.model.bounds import COUNT_MAX
@@ -23,13 +33,16 @@ MARGIN = 1.1
 
 TIMES = """\
 Times and durations are seconds, or a number with a unit: 90, 30m, 4h, 30d. Times count from the log's first submission.
-"""
+"""  # noqa: E501
 
 
 def add_workflow_and_log(parser: argparse.ArgumentParser) -> None:
     """The workflow to run, and the log that it meets."""
     options.add_workflow(parser)
-    words = "a log in the Standard Workload Format, plain or .gz (default: a synthetic one of 128 nodes and 30 days)"
+    words = (
+        "a log in the Standard Workload Format, plain or .gz (default: a synthetic one of "
+        "128 nodes and 30 days)"
+    )
     parser.add_argument("--log", metavar="LOG", help=words)
 
 
@@ -51,17 +64,32 @@ def add_cluster(parser: argparse.ArgumentParser) -> None:
     add("--disk D", size_bytes, help="disk of a node (default: no limit)")
     add("--gpus G", whole(0, COUNT_MAX), 0, help="GPUs of a node")
     words = "another resource of a node that tasks name, e.g. licence=2; may be repeated"
-    group.add_argument("--resource", type=count_of, action="append", default=[], metavar="NAME=N", help=words)
-    add("--noise S", number(0, 5, what="a spread"), 0.0, help="spread of task times, e.g. 0.3 (default: 0, exact)")
+    group.add_argument(
+        "--resource", type=count_of, action="append", default=[], metavar="NAME=N", help=words
+    )
+    add(
+        "--noise S",
+        number(0, 5, what="a spread"),
+        0.0,
+        help="spread of task times, e.g. 0.3 (default: 0, exact)",
+    )
     options.add_copies(group)
-    more = "; tasks=1%%, agents, manager and queue can fail too, and slow=5%% of attempts take longer"
+    more = (
+        "; tasks=1%%, agents, manager and queue can fail too, and slow=5%% of attempts take longer"
+    )
     add_failures(add, more, "seed of the noise and of the failures")
 
 
 def add_failures(add: Callable[..., None], more: str, seeds: str) -> None:
     """`--failures` and `--seed`."""
-    words = "let nodes fail, for example each once in 30 days for 4 hours: nodes=30d,repair=4h; or as listed in a file "
-    words += "(time, node, repair): log=FILE; with jobs=lost, other users' jobs that are hit do not run again"
+    words = (
+        "let nodes fail, for example each once in 30 days for 4 hours: nodes=30d,repair=4h; "
+        "or as listed in a file "
+    )
+    words += (
+        "(time, node, repair): log=FILE; with jobs=lost, other users' jobs that are hit do "
+        "not run again"
+    )
     words += f"{more} (default: none fails)"
     add("--failures F", default="none", help=words)
     add("--seed N", seed, 0, help=seeds)
@@ -70,7 +98,12 @@ def add_failures(add: Callable[..., None], more: str, seeds: str) -> None:
 def add_one_run(parser: argparse.ArgumentParser) -> None:
     """The one run of `plan` and `timeline`: when it is submitted, and by which strategy."""
     add = options.adder(parser)
-    add("--at T", duration_s, dest="at_s", help="when to submit (default: 1d, or mid-way in a short log)")
+    add(
+        "--at T",
+        duration_s,
+        dest="at_s",
+        help="when to submit (default: 1d, or mid-way in a short log)",
+    )
     add("--strategy S", default="auto", help="see below (default: auto, which is foresight)")
 
 
@@ -82,7 +115,7 @@ def add_meanings(parser: argparse.ArgumentParser) -> None:
 
 
 def read_scenario(args: argparse.Namespace) -> Scenario:
-    """Read the files and put everything together. UserError where it cannot work."""
+    """Read the files and put everything together. UserError if it cannot work."""
     from windrow.formats import read_log
     from windrow.formats.failure_log import read_failures
     from windrow.formats.open import read_simulated
@@ -91,16 +124,24 @@ def read_scenario(args: argparse.Namespace) -> Scenario:
     from windrow.model import NodeShape
     from windrow.sim.settings import ClusterSettings
 
-    ClusterSettings(args.policy, args.priority, placement=args.placement)  # refuses unknown names first
+    ClusterSettings(
+        args.policy, args.priority, placement=args.placement
+    )  # refuses unknown names first
     failures = read_failures(args.failures)
     with terminal.waiting(f"reading {args.workflow}"):
         workflow, checkpoints, mounts = read_simulated(args.workflow)
-        log = embedded_log() if args.log is None else read_log(args.log)
+        if args.log is None:
+            log = embedded_log()
+        else:
+            log = read_log(args.log)
     names = ("requests", "policy", "cap", "margin", "noise", "seed", "priority", "placement")
     rules = {name: getattr(args, name) for name in names}
     counts = {**dict(args.resource), **({"gpus": args.gpus} if args.gpus else {})}
     shape = NodeShape(args.cores, args.memory, args.disk, tuple(sorted(counts.items())))
-    rules |= {"copies": CopyRules(args.reliability, args.speculate), "checkpoints": checkpoints if failures else {}}
+    copies = CopyRules(args.reliability, args.speculate)
+    if not (failures or copies or args.noise):  # no job is lost, and no task runs again
+        checkpoints = {}
+    rules |= {"copies": copies, "checkpoints": checkpoints}
     scenario = Scenario(workflow, log, shape=shape, failures=failures, mounts=mounts, **rules)
     _check_fit(scenario)
     return scenario
@@ -109,7 +150,10 @@ def read_scenario(args: argparse.Namespace) -> Scenario:
 def read_one_run(args: argparse.Namespace) -> tuple[Scenario, int]:
     """The same for one run, and its time, checked."""
     scenario = read_scenario(args)
-    at_s = min(86400, scenario.last_s // 2) if args.at_s is None else math.floor(args.at_s)
+    if args.at_s is None:
+        at_s = min(86400, scenario.last_s // 2)
+    else:
+        at_s = math.floor(args.at_s)
     check_within(scenario, "--at", at_s)
     return scenario, at_s
 
@@ -124,11 +168,19 @@ def check_within(scenario: Scenario, option: str, at_s: int) -> None:
 
 def words(scenario: Scenario, args: argparse.Namespace) -> list[str]:
     """What is tried, in a few lines for people."""
-    workflow, log, shape = scenario.workflow, scenario.log, scenario.shape
+    workflow = scenario.workflow
+    log = scenario.log
+    shape = scenario.shape
     work = f"{format_duration(workflow.work_s)} of work{terminal.guesses(workflow)}"
-    source = "no log given, so a synthetic one: " if args.log is None else "log "
+    if args.log is None:
+        source = "no log given, so a synthetic one: "
+    else:
+        source = "log "
     nodes = f"{log.machine_nodes:,} nodes" + (f" of {shape.cores} cores" if shape.cores > 1 else "")
-    queue = "" if scenario.priority == "arrival" else f", priority {scenario.priority}"
+    if scenario.priority == "arrival":
+        queue = ""
+    else:
+        queue = f", priority {scenario.priority}"
     queue += "" if scenario.placement == "count" else f", placement {scenario.placement}"
     lines = [
         f"workflow {workflow.name}: {len(workflow):,} tasks on {workflow.depth:,} levels, {work}",
@@ -136,31 +188,58 @@ def words(scenario: Scenario, args: argparse.Namespace) -> list[str]:
         f"{source}{log.name}, {len(log):,} jobs on {nodes}, policy {scenario.policy}{queue}, "
         f"{scenario.requests} requests",
     ]
-    noise = f"; task times vary by a factor of about {math.exp(scenario.noise):.2g}" if scenario.noise else ""
-    lines.append(f"cap {scenario.cap} jobs, requests {scenario.margin:g} times the expected run{noise}")
+    if scenario.noise:
+        noise = f"; task times vary by a factor of about {math.exp(scenario.noise):.2g}"
+    else:
+        noise = ""
+    lines.append(
+        f"cap {scenario.cap} jobs, requests {scenario.margin:g} times the expected run{noise}"
+    )
     lines += [f"{words} (in virtual time: slower)" for words in scenario.copies.words]
-    if scenario.continued:
-        lines.append(f"{count(len(scenario.continued), 'task')} continue from checkpoints after a loss")
+    if scenario.checkpoints:
+        tasks = count(len(scenario.checkpoints), "task")
+        lines.append(f"{tasks} continue from checkpoints after a loss")
     return [*lines, *failure_words(scenario.failures, scenario.log.machine_nodes)]
 
 
 def failure_words(failures: Failures, nodes: int) -> Iterator[str]:
-    """How often nodes fail, where they do."""
+    """How often nodes fail, if they do."""
     if failures.log:
         yield f"nodes fail as {failures.log} says, {len(failures.recorded):,} times in all"
     if failures.nodes_s is not None:
-        shape = "" if failures.shape == 1 else f" (Weibull, shape {failures.shape:g})"
-        up, out = format_duration(failures.nodes_s), format_duration(failures.repair_s)
+        if failures.shape == 1:
+            shape = ""
+        else:
+            shape = f" (Weibull, shape {failures.shape:g})"
+        up = format_duration(failures.nodes_s)
+        out = format_duration(failures.repair_s)
         some = format_duration((failures.nodes_s + failures.repair_s) / nodes)
-        yield f"a node fails after {up} on average{shape} and is repaired after {out}; some node fails every {some}"
+        yield (
+            f"a node fails after {up} on average{shape} and is repaired after {out}; some node "
+            f"fails every {some}"
+        )
     if failures.loses:
         yield "other users' jobs that lose a node do not run again"
     if failures.in_shell:
-        named = ("an agent", failures.agents_s), ("the manager", failures.manager_s), ("the queue", failures.queue_s)
-        often = [f"{what} every {format_duration(mean_s)} on average" for what, mean_s in named if mean_s is not None]
-        tasks = [f"{failures.tasks:.2g} of all attempts at tasks"] if failures.tasks else []
+        named = (
+            ("an agent", failures.agents_s),
+            ("the manager", failures.manager_s),
+            ("the queue", failures.queue_s),
+        )
+        often = [
+            f"{what} every {format_duration(mean_s)} on average"
+            for what, mean_s in named
+            if mean_s is not None
+        ]
+        if failures.tasks:
+            tasks = [f"{failures.tasks:.2g} of all attempts at tasks"]
+        else:
+            tasks = []
         away = format_duration(failures.away_s)
-        yield f"fail: {', '.join(tasks + often)}; manager and queue are then away for {away} (in virtual time: slower)"
+        yield (
+            f"fail: {', '.join(tasks + often)}; manager and queue are then away for {away} (in "
+            "virtual time: slower)"
+        )
 
 
 def facts(scenario: Scenario, args: argparse.Namespace) -> dict[str, object]:
@@ -188,12 +267,16 @@ def _check_fit(scenario: Scenario) -> None:
 
     from windrow.model.nodes import lacking
 
-    workflow, shape = scenario.workflow, scenario.shape
+    workflow = scenario.workflow
+    shape = scenario.shape
     for misfit in np.flatnonzero(~workflow.fits(shape))[:1].tolist():
         task = workflow.task(misfit)
         name, needs, has = lacking(task.need, [shape])
         option = f"--{name} {task.need.amounts()[name]}"
         if name not in ("cores", "memory", "disk", "gpus"):
             option = f"--resource {name}={task.need.amounts()[name]}"
-        raise UserError(f"task {task.id} of {workflow.name} needs {needs}, and a node has {has}; give {option} or more")
+        raise UserError(
+            f"task {task.id} of {workflow.name} needs {needs}, and a node has {has}; give "
+            f"{option} or more"
+        )
     scenario.work  # noqa: B018  (refuses what else fits nowhere, before any trial)

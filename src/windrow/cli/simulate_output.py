@@ -1,4 +1,5 @@
-"""What `windrow simulate` hands out: figures as a table and as JSON, and with `--jobs-out` every job as a row."""
+"""What `windrow simulate` hands out: figures as a table and as JSON, and with `--jobs-out` every
+job as a row."""
 
 import csv
 import io
@@ -39,11 +40,14 @@ class Simulated:
     def as_json(self) -> dict[str, object]:
         """One object; with several simulations a list of such objects under `simulations`."""
         objects = [self._object(simulation) for simulation in self.simulations]
-        return objects[0] if len(objects) == 1 else {"simulations": objects}
+        if len(objects) == 1:
+            return objects[0]
+        return {"simulations": objects}
 
     def _object(self, simulation: Simulation) -> dict[str, object]:
         counts = asdict(self.repairs).items()
-        summary, left_out = simulation.summary(self.from_s, self.to_s), FAILED if simulation.failures is None else ()
+        summary = simulation.summary(self.from_s, self.to_s)
+        left_out = FAILED if simulation.failures is None else ()
         return {
             "log": simulation.log.name,
             "nodes": simulation.machine_nodes,
@@ -53,16 +57,24 @@ class Simulated:
             "from_s": self.from_s,
             "to_s": None if math.isinf(self.to_s) else self.to_s,
             "simulated_jobs": len(simulation.log),
-            "wall_s": simulation.wall_s,
-            "jobs_per_s": _speed(simulation),
-            "repaired": {name.removeprefix("mended_"): n for name, n in counts if name.startswith("mended_")},
-            "dropped": {name.removeprefix("dropped_"): n for name, n in counts if name.startswith("dropped_")},
+            "repaired": {
+                name.removeprefix("mended_"): n for name, n in counts if name.startswith("mended_")
+            },
+            "dropped": {
+                name.removeprefix("dropped_"): n
+                for name, n in counts
+                if name.startswith("dropped_")
+            },
         }
 
     def as_blocks(self) -> tuple[RenderableType, RenderableType]:
-        """For a terminal: what was simulated and repaired, then a table with one column per policy."""
+        """For a terminal: what was simulated and repaired, then a table with one column per
+        policy."""
         first = self.simulations[0]
-        title = f"[bold]{escape(first.log.name)}[/]: {len(first.log):,} jobs on {first.machine_nodes:,} nodes"
+        title = (
+            f"[bold]{escape(first.log.name)}[/]: {len(first.log):,} jobs on "
+            f"{first.machine_nodes:,} nodes"
+        )
         return Group(title, *self.repairs.lines(), *self.failures), self._table()
 
     def _table(self) -> Table:
@@ -71,10 +83,10 @@ class Simulated:
         rows: list[list[str | Text]] = [
             ["jobs counted", *(f"{summary.jobs:,}" for summary in summaries)],
             *(_cells(figure, summaries) for figure in figures),
-            ["wall time", *(f"{simulation.wall_s:,.3f} s" for simulation in self.simulations)],
-            ["jobs per second", *(f"{_speed(simulation):,.0f}" for simulation in self.simulations)],
         ]
-        return terminal.table(["", *(simulation.label for simulation in self.simulations)], rows, "l>", gap=3)
+        return terminal.table(
+            ["", *(simulation.label for simulation in self.simulations)], rows, "l>", gap=3
+        )
 
 
 def _cells(figure: SummaryFigure, summaries: list[Summary]) -> list[str | Text]:
@@ -83,28 +95,35 @@ def _cells(figure: SummaryFigure, summaries: list[Summary]) -> list[str | Text]:
     for value, best in zip(values, figure.best_of(values), strict=True):
         words = figure.write(value)
         if figure.field.endswith("_s"):  # seconds to compute with, and a unit to think in
-            seconds = f"{value:,.1f}" if figure.field.startswith("mean") else f"{value:,.0f}"
-            words = f"{seconds} s" + (f" [dim]({format_duration(value)})[/]" if value >= 120 else "")
+            if figure.field.startswith("mean"):
+                seconds = f"{value:,.1f}"
+            else:
+                seconds = f"{value:,.0f}"
+            words = f"{seconds} s" + (
+                f" [dim]({format_duration(value)})[/]" if value >= 120 else ""
+            )
         cells.append(Text.from_markup(words, style="green" if best else ""))
     return cells
 
 
-def _speed(simulation: Simulation) -> float:
-    """Jobs simulated in a second; 0 where it took no time that a clock could see."""
-    return len(simulation.log) / simulation.wall_s if simulation.wall_s > 0 else 0.0
-
-
 def check_suffix(path: str) -> None:
-    """UserError where the name says no format that can be written: better before a simulation than after."""
+    """UserError if the name says no format that can be written: better before a simulation than
+    after."""
     if not path.lower().endswith(_SUFFIXES):
-        raise UserError(f"{path}: jobs are written to a file whose name ends in {', '.join(_SUFFIXES)}; rename it")
+        raise UserError(
+            f"{path}: jobs are written to a file whose name ends in {', '.join(_SUFFIXES)}; "
+            "rename it"
+        )
     if path.lower().endswith(".parquet"):
         need_parquet(f"writing {path}")
 
 
 def write_jobs(path: str, simulations: Sequence[Simulation], from_s: float, to_s: float) -> None:
-    """The jobs submitted in [from_s, to_s); with several simulations one after the other, `policy` in front."""
-    blocks = [_columns(simulation, from_s, to_s, named=len(simulations) > 1) for simulation in simulations]
+    """The jobs submitted in [from_s, to_s); with several simulations one after the other, `policy`
+    in front."""
+    blocks = [
+        _columns(simulation, from_s, to_s, named=len(simulations) > 1) for simulation in simulations
+    ]
     with replace_bytes(path) as stream:
         if path.lower().endswith(".parquet"):
             import pyarrow as pa
@@ -116,7 +135,9 @@ def write_jobs(path: str, simulations: Sequence[Simulation], from_s: float, to_s
         writer = csv.writer(text, lineterminator="\n")
         writer.writerow(blocks[0])
         for block in blocks:
-            lists = (column if isinstance(column, list) else column.tolist() for column in block.values())
+            lists = (
+                column if isinstance(column, list) else column.tolist() for column in block.values()
+            )
             writer.writerows(zip(*lists, strict=True))
         text.detach()  # the stream is closed by its owner
 
@@ -137,6 +158,12 @@ def _columns(
         "run_s": simulation.ran_s,
     }
     if simulation.failures is not None:
-        columns |= {"runs_hit": np.bincount(simulation.hits[:, 1], minlength=len(log)), "lost": simulation.is_lost * 1}
-    policy = {"policy": [simulation.label] * int(counted.sum())} if named else {}
+        columns |= {
+            "runs_hit": np.bincount(simulation.hits[:, 1], minlength=len(log)),
+            "lost": simulation.is_lost * 1,
+        }
+    if named:
+        policy = {"policy": [simulation.label] * int(counted.sum())}
+    else:
+        policy = {}
     return {**policy, **{name: column[counted] for name, column in columns.items()}}

@@ -1,9 +1,10 @@
 """What the commands print with: tables on stdout, progress on stderr.
 
-Rule 1: progress shows only for what takes long: on a terminal after two seconds, and it leaves nothing behind;
-elsewhere as a line every ten.
-Rule 2: the reader may leave (`| head`), and the disk may fill up (`> file`). Results then end the command; what only
-accompanies it does not. Rule 3: nothing that is printed can steer the terminal, whatever a file or a queue says.
+Rule 1: progress shows only for what takes long: on a terminal after two seconds, and it leaves
+nothing behind; elsewhere as a line every ten.
+Rule 2: the reader may leave (`| head`), and the disk may fill up (`> file`). Results then end the
+command; what only accompanies it does not. Rule 3: nothing that is printed can steer the terminal,
+whatever a file or a queue says.
 """
 
 from __future__ import annotations
@@ -28,12 +29,13 @@ if TYPE_CHECKING:
 
 _PATIENCE_S = 2.0
 LINE_S = 10.0
-"""How often progress is told where it is not on a terminal."""
-_WIDE = 160  # columns, where no terminal says how many it has: tables are as wide as they need
+"""How often progress is told if it is not on a terminal."""
+_WIDE = 160  # columns, if no terminal says how many it has: tables are as wide as they need
 
 
 def show(*blocks: RenderableType) -> None:
-    """Print tables and lines on stdout, with an empty line between blocks; colours only on a terminal."""
+    """Print tables and lines on stdout, with an empty line between blocks; colours only on a
+    terminal."""
     from rich.console import Console
 
     console = Console(highlight=False, width=None if sys.stdout.isatty() else _WIDE)
@@ -57,24 +59,38 @@ def heading(words: str) -> Text:
 
 
 def guesses(workflow: Workflow) -> str:
-    """What to add to an amount of work that rests on guesses; nothing where all run times are stated."""
+    """What to add to an amount of work that rests on guesses; nothing if all run times are
+    stated."""
     n = workflow.guessed_run_times
-    return f" ({n:,} of {len(workflow):,} run times are guesses)" if n else ""
+    if n:
+        return f" ({n:,} of {len(workflow):,} run times are guesses)"
+    return ""
 
 
-def table(heads: Sequence[str] | None, rows: Iterable[Sequence[str | Text]], align: str = "<>", gap: int = 2) -> Table:
+def table(
+    heads: Sequence[str] | None,
+    rows: Iterable[Sequence[str | Text]],
+    align: str = "<>",
+    gap: int = 2,
+) -> Table:
     """A table without lines. Strings are text, whatever brackets they hold.
 
-    `align` has a sign for each column, the last for all further ones: `<` and `>` keep to one line, `l` and `r` wrap.
+    `align` has a sign for each column, the last for all further ones: `<` and `>` keep to one line,
+    `l` and `r` wrap.
     """
     from rich.table import Table
     from rich.text import Text
 
-    shown = Table(box=None, padding=(0, gap, 0, 0), header_style="bold", show_header=heads is not None)
+    shown = Table(
+        box=None, padding=(0, gap, 0, 0), header_style="bold", show_header=heads is not None
+    )
     rows = list(rows)
     for i in range(len(heads) if heads is not None else max(map(len, rows), default=0)):
         sign = align[min(i, len(align) - 1)]
-        head = "" if heads is None else heads[i]
+        if heads is None:
+            head = ""
+        else:
+            head = heads[i]
         shown.add_column(head, justify="right" if sign in ">r" else "left", no_wrap=sign in "<>")
     for row in rows:
         shown.add_row(*(Text(cell) if isinstance(cell, str) else cell for cell in row))
@@ -89,19 +105,27 @@ def write_page(path: str | os.PathLike[str], text: str) -> None:
 
 
 def files_written(**paths: str | None) -> list[RenderableType]:
-    """A block that names the files written, one to a line; nothing where there are none."""
+    """A block that names the files written, one to a line; nothing if there are none."""
     from rich.text import Text
 
     lines = [f"{what}: {path}" for what, path in paths.items() if path]
-    return [Text("\n".join(lines), overflow="ignore", no_wrap=True)] if lines else []
+    if lines:
+        return [Text("\n".join(lines), overflow="ignore", no_wrap=True)]
+    return []
 
 
 def say(line: str) -> None:
-    """One line for the person, out of the way of results; lost where no one reads it."""
+    """One line for the person, out of the way of results; lost if no one reads it."""
     try:
         print(printable(line), file=sys.stderr, flush=True)
     except OSError:
         send_nowhere(sys.stderr)
+
+
+def hint(line: str) -> None:
+    """What the person may do next; only who watches the results needs it."""
+    if sys.stdout.isatty():
+        say(line)
 
 
 def tell(lines: str, farewell: str) -> None:
@@ -114,7 +138,8 @@ def tell(lines: str, farewell: str) -> None:
 
 
 def send_nowhere(stream: TextIO) -> None:
-    """From now on the stream leads nowhere; Python would else complain when it flushes what is left in it at exit."""
+    """From now on the stream leads nowhere; Python would else complain when it flushes what is left
+    in it at exit."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, stream.fileno())
     os.close(nowhere)
@@ -131,7 +156,8 @@ def print_json(value: Mapping[str, object] | Struct) -> None:
 
 @contextmanager
 def waiting(what: str) -> Iterator[None]:
-    """Show `what` and the seconds gone while the body runs: a spinner on a terminal, now and then a line elsewhere."""
+    """Show `what` and the seconds gone while the body runs: a spinner on a terminal, now and then a
+    line elsewhere."""
     if not sys.stderr.isatty():
         with _saying(what):
             yield
@@ -150,13 +176,16 @@ def waiting(what: str) -> Iterator[None]:
         spinner.update(text=f"{what} ... {gone:.0f} s")
         return spinner
 
-    with Live(get_renderable=now, console=Console(stderr=True), refresh_per_second=8, transient=True):
+    with Live(
+        get_renderable=now, console=Console(stderr=True), refresh_per_second=8, transient=True
+    ):
         yield
 
 
 @contextmanager
 def _saying(what: str) -> Iterator[None]:
-    over, began = threading.Event(), time.monotonic()
+    over = threading.Event()
+    began = time.monotonic()
 
     def watch() -> None:
         while not over.wait(LINE_S):

@@ -1,1 +1,2 @@
-"""Files of runs at several sites: which site has which (`catalogue`), and how they get there (`mirror`, `rsync`)."""
+"""Files of runs at several sites: which site has which (`catalogue`), and how they get there
+(`mirror`, `rsync`)."""

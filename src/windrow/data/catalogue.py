@@ -1,12 +1,13 @@
 """Which places have which files of a run, and what has to be moved where. Pure.
 
-A *place of files* is named as in `Site.files`: sites of the same name see the same files. The empty name is home: the
-folders from which the run was started. Files go by their paths below one root, the least folder that has all of them,
-which is the same at every place.
+A *place of files* is named as in `Site.files`: sites of the same name see the same files. The empty
+name is home: the folders from which the run was started. Files go by their paths below one root,
+the least folder that has all of them, which is the same at every place.
 
-Rule 1: what is at a place is what the run knows to be there: made there by the attempt that counts, or moved from
-where that was. A file of the same name is not the same file. Rule 2: files move between home and another place, never
-between two others directly: of two sites neither can reach the other in general.
+Rule 1: what is at a place is what the run knows to be there: made there by the attempt that counts,
+or moved from where that was. A file of the same name is not the same file. Rule 2: files move
+between home and another place, never between two others directly: of two sites neither can reach
+the other in general.
 """
 
 import os
@@ -37,41 +38,57 @@ class Paths:
 
 
 def paths_of(runnable: Runnable, is_file: Callable[[str], bool], root: str = "") -> Paths:
-    """Where the files of this workflow are. UserError where some could not be found at another place.
+    """Where the files of this workflow are. UserError if some could not be found at another
+    place.
 
-    Beside declared inputs a task reads those files below the root that its command names and no task makes: programs
-    and scripts, say. `root`: where it is fixed already.
+    Beside declared inputs a task reads those files below the root that its command names and no
+    task makes: programs and scripts, say. `root`: where it is fixed already.
     """
-    workflow, folders = runnable.workflow, [step.workdir for step in runnable.steps]
+    workflow = runnable.workflow
+    folders = [step.workdir for step in runnable.steps]
 
     def whole(task: int, names: Iterable[str]) -> list[str]:
         return [os.path.normpath(os.path.join(folders[task], name)) for name in names]  # noqa: PTH118 - pure
 
     tasks = [workflow.task(number) for number in range(len(workflow))]
-    near = (p for n, t in enumerate(tasks) for p in whole(n, (f for f in (*t.inputs, *t.outputs) if f[:1] != "/")))
+    near = (
+        p
+        for n, t in enumerate(tasks)
+        for p in whole(n, (f for f in (*t.inputs, *t.outputs) if f[:1] != "/"))
+    )
     root = root or os.path.commonpath([*folders, *map(os.path.dirname, near)])
     made = {path for number, task in enumerate(tasks) for path in whole(number, task.outputs)}
     is_named = dict[str, bool]()  # whether a word of a command is a file that travels
-    reads, makes = [], []
+    reads = []
+    makes = []
     for number, task in enumerate(tasks):
-        needed, command = dict.fromkeys(whole(number, task.inputs)), runnable.steps[number].command
+        needed = dict.fromkeys(whole(number, task.inputs))
+        command = runnable.steps[number].command
         for word in (word for part in command for word in _WORDS.findall(part)):
             (path,) = whole(number, [word])
             if path not in is_named:
                 is_named[path] = path not in made and path.startswith(f"{root}/") and is_file(path)
             if is_named[path] and word[:1] == "/":
-                raise UserError(f"task {task.id} names {word} in its command, which is elsewhere at other sites; "
+                raise UserError(f"task {task.id} names {word} in its command, which is elsewhere "
+                                "at other sites; "
                                 "write the path relative to the task's folder")  # fmt: skip
             needed |= {path: None} if is_named[path] else {}
         for path in (*needed, *(outputs := whole(number, task.outputs))):
             if not path.startswith(f"{root.rstrip('/')}/"):
-                raise UserError(f"task {task.id} uses {path}, which is outside of {root} and cannot be moved to other "
+                raise UserError(f"task {task.id} uses {path}, which is outside of {root} and "
+                                "cannot be moved to other "
                                 "sites; put it there, and name it by a relative path")  # fmt: skip
         reads.append(tuple(os.path.relpath(path, root) for path in needed))
         makes.append(tuple(os.path.relpath(path, root) for path in outputs))
     kept = {file.id for file in workflow.files if file.stays}
-    stays = {path for number, task in enumerate(tasks) for path in whole(number, kept.intersection(task.outputs))}
-    return Paths(root, tuple(reads), tuple(makes), frozenset(os.path.relpath(path, root) for path in stays))
+    stays = {
+        path
+        for number, task in enumerate(tasks)
+        for path in whole(number, kept.intersection(task.outputs))
+    }
+    return Paths(
+        root, tuple(reads), tuple(makes), frozenset(os.path.relpath(path, root) for path in stays)
+    )
 
 
 @dataclass
@@ -120,7 +137,7 @@ class Catalogue:
             return
         self.made_at[task] = place
         made = self.paths.makes[task]
-        self.sizes |= zip(made, sizes)  # noqa: B905 - older agents tell none
+        self.sizes |= zip(made, sizes)  # noqa: B905 - of some, sizes are not known
         self._at |= {path: {place} for path in made}
         self.results |= dict.fromkeys(
             path for path in made if place != HOME and path not in self._read | self.paths.stays
@@ -133,18 +150,22 @@ class Catalogue:
             self._at.pop(path, None)
             self.results.pop(path, None)
 
-    def moved(self, files: Iterable[str], origin: str, to: str, size_bytes: int, took_s: float) -> None:
-        """These have arrived. A link's speed is that of what was sent, which may be less than the files."""
+    def moved(
+        self, files: Iterable[str], origin: str, to: str, size_bytes: int, took_s: float
+    ) -> None:
+        """These have arrived. A link's speed is that of what was sent, which may be less than the
+        files."""
         for path in files:
             self._at.setdefault(path, set()).add(to)
             if to == HOME:
                 self.results.pop(path, None)
         if size_bytes >= 1 << 16:  # of less, the time is that of the connection
-            seen, link = took_s / (size_bytes / 1e6), (origin, to)
+            seen = took_s / (size_bytes / 1e6)
+            link = (origin, to)
             self.s_per_mb[link] = FADING * self.s_per_mb.get(link, seen) + (1 - FADING) * seen
 
     def gone(self, place: str, files: Collection[str] = ()) -> None:
-        """These are not at that place any more; all, where none are named."""
+        """These are not at that place any more; all, if none are named."""
         for path in files or self._at:
             self._at.get(path, set()).discard(place)
 
@@ -153,24 +174,36 @@ class Catalogue:
         return [path for path in self.paths.reads[task] if not self.is_at(path, place)]
 
     def moves(self, needs: Mapping[str, Collection[str]]) -> dict[tuple[str, str], list[str]]:
-        """What can be moved now, by link, so that each place gets what it needs, and home the results."""
+        """What can be moved now, by link, so that each place gets what it needs, and home the
+        results."""
         found: dict[tuple[str, str], dict[str, None]] = {}
         for place, files in (*needs.items(), (HOME, self.results)):
             for path in files:
                 if (there := self._at.get(path)) and place not in there:
-                    link = (HOME, place) if HOME in there else (min(there), HOME)
+                    if HOME in there:
+                        link = (HOME, place)
+                    else:
+                        link = (min(there), HOME)
                     if link[1] != HOME or path not in self.paths.stays:
                         found.setdefault(link, {})[path] = None
         return {link: sorted(files) for link, files in found.items()}
 
     def data_s(self, tasks: Iterable[int], place: str) -> float:
-        """How long until what these tasks read is there, from what is known of links and sizes; 0 where all is."""
+        """How long until what these tasks read is there, from what is known of links and sizes; 0
+        if all is."""
         total_s = 0.0
         for path in self._wanted(tasks, place):
             there = self._at.get(path) or {HOME}
-            away = [] if HOME in there else [(min(there), HOME)]
+            if HOME in there:
+                away = []
+            else:
+                away = [(min(there), HOME)]
             hops = away + ([(HOME, place)] if place != HOME else [])
-            total_s += sum(self.s_per_mb.get(hop, GUESS_S_PER_MB) for hop in hops) * self.sizes.get(path, 0) / 1e6
+            total_s += (
+                sum(self.s_per_mb.get(hop, GUESS_S_PER_MB) for hop in hops)
+                * self.sizes.get(path, 0)
+                / 1e6
+            )
         return total_s
 
     def data_bytes(self, tasks: Iterable[int], place: str) -> int:
@@ -179,4 +212,9 @@ class Catalogue:
 
     def _wanted(self, tasks: Iterable[int], place: str) -> set[str]:
         mine = set(tasks)
-        return {path for task in mine for path in self.lacking(task, place) if self.maker.get(path) not in mine}
+        return {
+            path
+            for task in mine
+            for path in self.lacking(task, place)
+            if self.maker.get(path) not in mine
+        }

@@ -1,10 +1,13 @@
-"""The run's folder at another place, and its mirror at home: the same names, so that all who read a run find them here.
+"""The run's folder at another place, and its mirror at home: the same names, so that all who read a
+run find them here.
 
-Rule 1: what managers write goes out (job files, fences, what was abandoned, what has arrived), what agents write comes
-back (claims, events, what was printed), each file as far as it is not known; all of it in one round trip.
-Rule 2: the mirror only grows by what follows what it has. Whatever is lost on the way is asked for again.
-Rule 3: a job's file, and every fence, are there before a job is submitted there; what agents had written by then is
-here before the queue's word on jobs counts.
+Rule 1: what managers write goes out (job files, fences, what was abandoned, what has arrived), what
+agents write comes back (claims, events, what was printed), each file as far as it is not known; all
+of it in one round trip.
+Rule 2: the mirror only grows by what follows what it has. Whatever is lost on the way is asked for
+again.
+Rule 3: a job's file, and every fence, are there before a job is submitted there; what agents had
+written by then is here before the queue's word on jobs counts.
 """
 
 import base64
@@ -24,7 +27,7 @@ from windrow.files import append_whole, disk_faults
 from windrow.queues.port import Queue, QueueError
 
 Ask = Callable[[dict[str, Any]], dict[str, Any]]
-"""One request to the porter there (`agent.porter`). QueueError where there is no answer."""
+"""One request to the porter there (`agent.porter`). QueueError if there is no answer."""
 _ALL_EVERY = 8
 _SKEW_S = 2.0
 
@@ -70,12 +73,14 @@ class Mirror:
             self.exchange()
 
     def exchange(self, *, everything: bool = False) -> None:
-        """Send what is new here, get what is new there. QueueError where it cannot be reached, or has no room."""
+        """Send what is new here, get what is new there. QueueError if it cannot be reached, or
+        has no room."""
         with self._lock:
             more = True
             while more:
                 self._looks += 1
-                sending, jobs = dict(self._outgoing()), sorted(self.jobs())
+                sending = dict(self._outgoing())
+                jobs = sorted(self.jobs())
                 wide = everything or self._looks % _ALL_EVERY == 1
                 request = {"jobs": jobs, "all": wide, "known": dict(self._known(jobs, wide=wide))}
                 request |= {"put": {name: text for name, (text, _) in sending.items()}}
@@ -86,14 +91,18 @@ class Mirror:
                     self.trouble = str(error)
                     raise
                 skew_s = reply["now"] - (begun_s + time.time()) / 2
-                self.skew_s = skew_s if abs(skew_s) > _SKEW_S else 0.0
+                if abs(skew_s) > _SKEW_S:
+                    self.skew_s = skew_s
+                else:
+                    self.skew_s = 0.0
                 self._sent |= {name: stamp for name, (_, stamp) in sending.items()}
                 for name, begin, data in reply["files"]:
                     self._append(name, begin, base64.b64decode(data))
-                self.trouble, more = "", reply["more"]
+                self.trouble = ""
+                more = reply["more"]
 
     def remove(self) -> None:
-        """Remove the folder there. QueueError where that cannot be done now."""
+        """Remove the folder there. QueueError if that cannot be done now."""
         with self._lock:
             if self.ask({"remove": True})["left"]:
                 raise QueueError("the folder of the run there cannot be removed")
@@ -105,8 +114,11 @@ class Mirror:
 
     def _outgoing(self) -> Iterator[tuple[str, tuple[str, tuple[int, int]]]]:
         """Files that the manager has written or changed since they were last sent."""
-        folder, jobs = self.folder, self.jobs()
-        paths = [folder.job_file(number) for number in jobs] + [folder.over(number) for number in folder.numbers()]
+        folder = self.folder
+        jobs = self.jobs()
+        paths = [folder.job_file(number) for number in jobs] + [
+            folder.over(number) for number in folder.numbers()
+        ]
         for path in (*paths, folder.abandoned, folder.arrived):
             name = str(path.relative_to(folder.path))
             try:
@@ -119,10 +131,16 @@ class Mirror:
 
     def _known(self, jobs: Collection[int], *, wide: bool) -> Iterator[tuple[str, int]]:
         base = self.folder.path
-        paths = [self.folder.jobs / str(number) / part for number in jobs for part in ("claim", "events", "output")]
+        paths = [
+            self.folder.jobs / str(number) / part
+            for number in jobs
+            for part in ("claim", "events", "output")
+        ]
         if wide:
             paths += [*base.glob("out/*"), *base.glob("commits/*")]
-        yield from ((str(path.relative_to(base)), path.stat().st_size) for path in paths if path.exists())
+        yield from (
+            (str(path.relative_to(base)), path.stat().st_size) for path in paths if path.exists()
+        )
 
     def _append(self, name: str, begin: int, data: bytes) -> None:
         path = self.folder.path / name
@@ -137,7 +155,8 @@ class Mirror:
 
 
 def through(mirror: Mirror, queue: Queue) -> dict[str, Callable[..., Any]]:
-    """The calls of a queue at such a place, each with the exchange that must come before or after it (rule 3)."""
+    """The calls of a queue at such a place, each with the exchange that must come before or after
+    it (rule 3)."""
 
     def after(name: str) -> Callable[..., Any]:
         def call(*args: Any) -> Any:

@@ -1,8 +1,8 @@
 """Moves files between home and a place that is reached by ssh, with rsync.
 
-Rule 1: no caller waits: a thread for each link moves one lot at a time. Rule 2: a file is in place when it is whole
-and its checksum is that of the original; what was interrupted continues where it was. Rule 3: it tries once, and says
-what became of it; when to try again is for the caller to say.
+Rule 1: no caller waits: a thread for each link moves one lot at a time. Rule 2: a file is in place
+when it is whole and its checksum is that of the original; what was interrupted continues where it
+was. Rule 3: it tries once, and says what became of it; when to try again is for the caller to say.
 """
 
 import re
@@ -57,7 +57,8 @@ class Moved:
 
 
 class Mover(Protocol):
-    """Who moves files: `start` begins, one lot for each link at a time; `ended` tells once what became of each."""
+    """Who moves files: `start` begins, one lot for each link at a time; `ended` tells once what
+    became of each."""
 
     def start(self, move: MoveFiles) -> None: ...  # noqa: D102
     def ended(self) -> list[Moved]: ...  # noqa: D102
@@ -66,7 +67,8 @@ class Mover(Protocol):
 
 @dataclass
 class Rsync:
-    """Moves between `root` at home and the folder of each place, which is reached by its ssh; an empty host is here."""
+    """Moves between `root` at home and the folder of each place, which is reached by its ssh; an
+    empty host is here."""
 
     root: str
     places: dict[str, tuple[Ssh, str]]
@@ -96,29 +98,50 @@ class Rsync:
         """Move them now."""
         begun_s = time.monotonic()
         try:
-            code, out, err = self._run(self._argv(move), "".join(f"{path}\0" for path in move.files))
+            code, out, err = self._run(
+                self._argv(move), "".join(f"{path}\0" for path in move.files)
+            )
         except (QueueError, OSError) as error:
             return Moved(move, why=str(error))
         took_s = time.monotonic() - begun_s
         sent = _SENT.search(out)
-        size_bytes = int(re.sub(r"\D", "", sent[1])) if sent else 0
+        if sent:
+            size_bytes = int(re.sub(r"\D", "", sent[1]))
+        else:
+            size_bytes = 0
         if code == 0:
             return Moved(move, size_bytes, took_s)
         absent = [found["path"] for found in _GONE.finditer(err)]
-        gone = tuple(path for path in move.files if any(there.endswith(f"/{path}") for there in absent))
-        lines = [line for line in err.splitlines() if line.strip() and not line.startswith("rsync error: some files")]
-        return Moved(move, size_bytes, took_s, f"rsync: {'; '.join(lines[:3]) or f'exit code {code}'}", gone)
+        gone = tuple(
+            path for path in move.files if any(there.endswith(f"/{path}") for there in absent)
+        )
+        lines = [
+            line
+            for line in err.splitlines()
+            if line.strip() and not line.startswith("rsync error: some files")
+        ]
+        return Moved(
+            move, size_bytes, took_s, f"rsync: {'; '.join(lines[:3]) or f'exit code {code}'}", gone
+        )
 
     def _argv(self, move: MoveFiles) -> list[str]:
         ssh, folder = self.places[move.to or move.origin]
-        there = f"{ssh.host}:{folder}/" if ssh.host else f"{folder}/"
+        if ssh.host:
+            there = f"{ssh.host}:{folder}/"
+        else:
+            there = f"{folder}/"
         way = ("-e", shlex.join(ssh.command), "--protect-args") if ssh.host else ()
-        ends = (f"{self.root}/", there) if move.origin == HOME else (there, f"{self.root}/")
+        if move.origin == HOME:
+            ends = (f"{self.root}/", there)
+        else:
+            ends = (there, f"{self.root}/")
         return ["rsync", *_OPTIONS, *way, *ends]
 
     def _run(self, argv: Sequence[str], stdin: str) -> tuple[int, str, str]:
         pipe = subprocess.PIPE
-        with subprocess.Popen(argv, stdin=pipe, stdout=pipe, stderr=pipe, text=True, errors="replace") as process:
+        with subprocess.Popen(
+            argv, stdin=pipe, stdout=pipe, stderr=pipe, text=True, errors="replace"
+        ) as process:
             self._processes.add(process)
             out, err = process.communicate(stdin)
         self._processes.discard(process)

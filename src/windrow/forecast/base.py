@@ -1,8 +1,11 @@
 """What a forecast of start times is, whatever makes it.
 
-Rule 1: a forecast is about one job more, submitted now, while no others arrive. Asking changes nothing in the queue.
-Rule 2: waits are whole seconds from the moment of asking. `NEVER_S` says that the job does not fit on the usable nodes.
-Rule 3: who cannot always answer says so in `known_s`, with `UNKNOWN_S`; its `waits_s` takes those from another.
+Rule 1: a forecast is about one job more, submitted now, while no others arrive. Asking changes
+nothing in the queue.
+Rule 2: waits are whole seconds from the moment of asking. `NEVER_S` says that the job does not fit
+on the usable nodes.
+Rule 3: who cannot always answer says so in `known_s`, with `UNKNOWN_S`; its `waits_s` takes those
+from another.
 """
 
 from collections.abc import Callable, Collection, Mapping
@@ -34,7 +37,7 @@ class Forecaster(Protocol):
 
 
 class AtOnce:
-    """Who answers where no job ever waits."""
+    """Who answers if no job ever waits."""
 
     name = "at once"
 
@@ -48,12 +51,13 @@ class PartialForecaster(Forecaster, Protocol):
     """A forecaster that has no word of its own on some jobs."""
 
     def known_s(self, nodes: Ints, requested_s: Ints) -> Ints:
-        """As `waits_s`, but `UNKNOWN_S` where it cannot tell; no other forecaster is asked."""
+        """As `waits_s`, but `UNKNOWN_S` if it cannot tell; no other forecaster is asked."""
 
 
 @runtime_checkable
 class CountingForecaster(Forecaster, Protocol):
-    """A forecaster to which jobs count as soon as they are submitted, before anybody has read the queue again."""
+    """A forecaster to which jobs count as soon as they are submitted, before anybody has read the
+    queue again."""
 
     def add(self, nodes: int, requested_s: int) -> None:
         """We have just submitted such a job."""
@@ -64,12 +68,14 @@ class WatchingForecaster(Forecaster, Protocol):
     """A forecaster that also tells of jobs that wait already."""
 
     def waits_of(self, ids: Collection[str]) -> Mapping[str, int]:
-        """How long the jobs that the queue calls so will wait yet; none of those that are not in its reading."""
+        """How long the jobs that the queue calls so will wait yet; none of those that are not in
+        its reading."""
 
 
 @dataclass(frozen=True, slots=True)
 class Prediction:
-    """That a job of this size, submitted at `at_s`, waits for `wait_s`, in the view of one source."""
+    """That a job of this size, submitted at `at_s`, waits for `wait_s`, in the view of one
+    source."""
 
     source: str
     nodes: int
@@ -83,16 +89,24 @@ class Prediction:
         return self.at_s + self.wait_s
 
 
-def predict(forecaster: Forecaster, nodes: Ints, requested_s: Ints, at_s: float) -> list[Prediction | None]:
+def predict(
+    forecaster: Forecaster, nodes: Ints, requested_s: Ints, at_s: float
+) -> list[Prediction | None]:
     """What this source itself says of each job, to be kept and compared with what happens.
 
-    None where it has no word of its own (what its fallback says is the fallback's), or where the job cannot start.
+    None if it has no word of its own (what its fallback says is the fallback's), or if the
+    job cannot start.
     """
-    own_word = forecaster.known_s if isinstance(forecaster, PartialForecaster) else forecaster.waits_s
+    if isinstance(forecaster, PartialForecaster):
+        own_word = forecaster.known_s
+    else:
+        own_word = forecaster.waits_s
     waits = own_word(nodes, requested_s)
     rows = zip(nodes.tolist(), requested_s.tolist(), waits.tolist(), strict=True)
     return [
-        None if wait in (UNKNOWN_S, NEVER_S) else Prediction(forecaster.name, wide, long, wait, at_s)
+        None
+        if wait in (UNKNOWN_S, NEVER_S)
+        else Prediction(forecaster.name, wide, long, wait, at_s)
         for wide, long, wait in rows
     ]
 
@@ -108,7 +122,8 @@ def shortened(waits_s: Callable[[Ints, Ints], Ints], part: float) -> Callable[[I
 
 
 def filled(known_s: Ints, fallback: Forecaster, nodes: Ints, requested_s: Ints) -> Ints:
-    """The known waits, with those of `fallback` where there are none. It is asked once at most, and only for those."""
+    """The known waits, with those of `fallback` if there are none. It is asked once at most, and
+    only for those."""
     missing = known_s == UNKNOWN_S
     if not missing.any():
         return known_s

@@ -1,7 +1,8 @@
-"""Going on where a history cannot be used.
+"""Going on if a history cannot be used.
 
-Rule 1: what earlier runs took and waited is a convenience. No run stops for the want of it, whatever is wrong with the
-files: not writable, broken, of another program. Rule 2: it is said, and once.
+Rule 1: what earlier runs took and waited is a convenience. No run stops for the want of it,
+whatever is wrong with the files: not writable, broken, of another program. Rule 2: it is said, and
+once.
 """
 
 import logging
@@ -24,9 +25,12 @@ T = TypeVar("T")
 class Memory(Generic[T]):
     """Hands on what is to be remembered, until that fails for the first time."""
 
-    def __init__(self, record: Callable[[Sequence[T]], None], what: str, say: Say = logger.warning) -> None:
+    def __init__(
+        self, record: Callable[[Sequence[T]], None], what: str, say: Say = logger.warning
+    ) -> None:
         self._record: Callable[[Sequence[T]], None] | None = record
-        self._what, self._say = what, say
+        self._what = what
+        self._say = say
 
     def keep(self, values: Sequence[T]) -> None:
         """Remember these, if anything is remembered."""
@@ -42,7 +46,7 @@ class Memory(Generic[T]):
 def filled(
     runnable: Runnable, default_s: float, risk: float = DEFAULT_RISK, say: Say = logger.warning
 ) -> tuple[Runnable, tuple[FilledTime, ...]]:
-    """`runtimes.fill` from the user's history, or from none where that cannot be read."""
+    """`runtimes.fill` from the user's history, or from none if that cannot be read."""
     check_risk(risk)
     try:
         return fill(runnable, RunTimes(), default_s, risk)
@@ -52,7 +56,7 @@ def filled(
 
 
 def past_waits(say: Say = logger.warning) -> History | None:
-    """The user's history of waits; None where it cannot be used."""
+    """The user's history of waits; None if it cannot be used."""
     try:
         return History(waits_path())
     except WindrowError as error:
@@ -61,7 +65,7 @@ def past_waits(say: Say = logger.warning) -> History | None:
 
 
 def known_hazard(place: str, at_s: float, say: Say = logger.warning) -> Hazard:
-    """What was learned of how jobs of a place are lost; nothing where that cannot be used."""
+    """What was learned of how jobs of a place are lost; nothing if that cannot be used."""
     try:
         return Lives().hazard(place, at_s)
     except WindrowError as error:

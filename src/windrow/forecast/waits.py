@@ -1,13 +1,14 @@
 """Forecasts from past waits: what jobs of such a size waited in this queue at such an hour.
 
-The answer is a bound that holds with a stated confidence: with 95 % confidence, half of such jobs wait no longer. It is
-an order statistic of the past waits, with the binomial distribution as its only assumption (so waits are taken as
-independent draws from one distribution, whatever that is). The method is that of Brevik, Nurmi and Wolski's QBETS;
-absent are its search for change points (instead, only the last waits count) and its clustering (instead, classes).
+The answer is a bound that holds with a stated confidence: with 95 % confidence, half of such jobs
+wait no longer. It is an order statistic of the past waits, with the binomial distribution as its
+only assumption (so waits are taken as independent draws from one distribution, whatever that is).
+The method is that of Brevik, Nurmi and Wolski's QBETS; absent are its search for change points
+(instead, only the last waits count) and its clustering (instead, classes).
 
-Rule 1: classes widen until they hold enough waits: size and time of day, size, nodes, all. Rule 2: a job counts once,
-by its tag, however often it is recorded. Rule 3: only jobs that started are known, so in a queue that has just become
-slow the bound is too low.
+Rule 1: classes widen until they hold enough waits: size and time of day, size, nodes, all. Rule 2:
+a job counts once, by its tag, however often it is recorded. Rule 3: only jobs that started are
+known, so in a queue that has just become slow the bound is too low.
 """
 
 import logging
@@ -64,7 +65,8 @@ class PastWait:
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """With the confidence asked for, that part of jobs wait no longer than `wait_s`; from `jobs` waits of `what`."""
+    """With the confidence asked for, that part of jobs wait no longer than `wait_s`; from `jobs`
+    waits of `what`."""
 
     wait_s: int
     jobs: int
@@ -72,11 +74,14 @@ class Bound:
 
 
 class History:
-    """A small database of past waits, shared by all runs of a user. Made where it is missing."""
+    """A small database of past waits, shared by all runs of a user. Made if it is missing."""
 
     def __init__(self, path: str | Path, *, last: int = 200) -> None:
-        self.path, self.last = Path(path), last
-        self._file = Database(self.path, "the history of waits", "move it away, and a new one is created")
+        self.path = Path(path)
+        self.last = last
+        self._file = Database(
+            self.path, "the history of waits", "move it away, and a new one is created"
+        )
         self._file.make_folder("set WINDROW_WAITS to another file")
         with self._file.visit() as database:
             database.execute(_TABLE)
@@ -94,9 +99,13 @@ class History:
             database.executemany("INSERT OR IGNORE INTO waits VALUES (?, ?, ?, ?, ?, ?, ?)", rows)
 
     def links(self) -> dict[tuple[str, str], float]:
-        """Seconds per megabyte from host to host, as last seen; the host of the user is the empty one."""
+        """Seconds per megabyte from host to host, as last seen; the host of the user is the empty
+        one."""
         with self._file.visit() as database:
-            return {(a, b): took for a, b, took in database.execute("SELECT origin, dest, s_per_mb FROM links")}
+            return {
+                (a, b): took
+                for a, b, took in database.execute("SELECT origin, dest, s_per_mb FROM links")
+            }
 
     def record_links(self, links: Iterable[tuple[str, str, float]]) -> None:
         """Keep these, in the place of what was known of the same links."""
@@ -112,7 +121,8 @@ class History:
         quantile: float = 0.5,
         confidence: float = 0.95,
     ) -> list[Bound | None]:
-        """A bound for each (nodes, requested time) submitted at `at_s`; None where too few have started so far."""
+        """A bound for each (nodes, requested time) submitted at `at_s`; None if too few have
+        started so far."""
         found: dict[tuple[int, int, int], Bound | None] = {}
         keys = [_classes(nodes, requested, at_s) for nodes, requested in jobs]
         with self._file.visit() as database:
@@ -121,7 +131,12 @@ class History:
         return [found[key] for key in keys]
 
     def _bound(
-        self, database: sqlite3.Connection, queue: str, key: tuple[int, int, int], quantile: float, confidence: float
+        self,
+        database: sqlite3.Connection,
+        queue: str,
+        key: tuple[int, int, int],
+        quantile: float,
+        confidence: float,
     ) -> Bound | None:
         values = dict(zip(_CLASSES[0][0], key, strict=True))
         for columns, what in _CLASSES:
@@ -133,23 +148,35 @@ class History:
             ).fetchall()
             place = order_statistic(len(rows), quantile, confidence)
             if place is not None:
-                return Bound(math.ceil(sorted(wait for (wait,) in rows)[place - 1]), len(rows), what)
+                return Bound(
+                    math.ceil(sorted(wait for (wait,) in rows)[place - 1]), len(rows), what
+                )
         return None
 
 
 class FromHistory:
-    """Forecasts for one queue by its past waits. Where too few are known, `fallback` is asked.
+    """Forecasts for one queue by its past waits. If too few are known, `fallback` is asked.
 
-    A history that can no longer be read knows nothing, which is said once: a forecast more or less stops no run.
+    A history that can no longer be read knows nothing, which is said once: a forecast more or less
+    stops no run.
     """
 
     name = "history"
 
     def __init__(
-        self, history: History, queue: str, clock: Clock, fallback: Forecaster, formerly: str | None = None
+        self,
+        history: History,
+        queue: str,
+        clock: Clock,
+        fallback: Forecaster,
+        formerly: str | None = None,
     ) -> None:
-        """`formerly`: the name under which waits were kept before; what stands there is used where nothing else is."""
-        self._history, self._queue, self._clock, self._fallback = history, queue, clock, fallback
+        """`formerly`: the name under which waits were kept before; what stands there is used if
+        nothing else is."""
+        self._history = history
+        self._queue = queue
+        self._clock = clock
+        self._fallback = fallback
         self._formerly = formerly or queue
         self._is_told = False
 
@@ -158,7 +185,7 @@ class FromHistory:
         return filled(self.known_s(nodes, requested_s), self._fallback, nodes, requested_s)
 
     def known_s(self, nodes: Ints, requested_s: Ints) -> Ints:
-        """The bound for each job; `UNKNOWN_S` where too few such jobs have started."""
+        """The bound for each job; `UNKNOWN_S` if too few such jobs have started."""
         jobs = list(zip(nodes.tolist(), requested_s.tolist(), strict=True))
         try:
             bounds = self._history.bounds(self._queue, jobs, self._clock())
@@ -168,12 +195,16 @@ class FromHistory:
         except WindrowError as error:
             if not self._is_told:
                 logger.warning("waits of earlier jobs are not used: %s", error)
-            self._is_told, bounds = True, [None] * len(jobs)
-        return np.array([UNKNOWN_S if bound is None else bound.wait_s for bound in bounds], dtype=np.int64)
+            self._is_told = True
+            bounds = [None] * len(jobs)
+        return np.array(
+            [UNKNOWN_S if bound is None else bound.wait_s for bound in bounds], dtype=np.int64
+        )
 
 
 def order_statistic(count: int, quantile: float, confidence: float) -> int | None:
-    """Which of `count` sorted draws, counted from 1, is at least the quantile with this confidence. None: too few.
+    """Which of `count` sorted draws, counted from 1, is at least the quantile with this confidence.
+    None: too few.
 
     The k-th smallest lies below the quantile only if k or more draws do: their number is binomial.
     """
@@ -182,7 +213,9 @@ def order_statistic(count: int, quantile: float, confidence: float) -> int | Non
     below = 0.0
     for k in range(1, count + 1):
         ways = math.lgamma(count + 1) - math.lgamma(k) - math.lgamma(count - k + 2)
-        below += math.exp(ways + (k - 1) * math.log(quantile) + (count - k + 1) * math.log1p(-quantile))
+        below += math.exp(
+            ways + (k - 1) * math.log(quantile) + (count - k + 1) * math.log1p(-quantile)
+        )
         # now: the chance that fewer than k draws lie below
         if below >= confidence:
             return k
@@ -190,11 +223,19 @@ def order_statistic(count: int, quantile: float, confidence: float) -> int | Non
 
 
 def default_path() -> Path:
-    """Where a user's past waits are: `$WINDROW_WAITS`, else `windrow/waits.sqlite` in the user's data folder."""
+    """Where a user's past waits are: `$WINDROW_WAITS`, else `windrow/waits.sqlite` in the user's
+    data folder."""
     named = os.environ.get("WINDROW_WAITS")
-    return Path(named) if named else user_folder("data") / "waits.sqlite"
+    if named:
+        return Path(named)
+    return user_folder("data") / "waits.sqlite"
 
 
 def _classes(nodes: int, requested_s: int, at_s: float) -> tuple[int, int, int]:
-    """Nodes and requested time by doublings (of one node, of five minutes), time of day by quarters (UTC)."""
-    return (nodes - 1).bit_length(), (-(-requested_s // 300) - 1).bit_length(), int(at_s // 3600) % 24 // 6
+    """Nodes and requested time by doublings (of one node, of five minutes), time of day by quarters
+    (UTC)."""
+    return (
+        (nodes - 1).bit_length(),
+        (-(-requested_s // 300) - 1).bit_length(),
+        int(at_s // 3600) % 24 // 6,
+    )

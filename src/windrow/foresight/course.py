@@ -1,4 +1,5 @@
-"""What passes between those who look ahead and those who draw futures: courses, futures, and how a course ends in one.
+"""What passes between those who look ahead and those who draw futures: courses, futures, and how a
+course ends in one.
 
 Law: only values and the protocol. `strategy` makes courses and asks, `futures` and `live` answer.
 """
@@ -23,8 +24,9 @@ class Later:
 class Course:
     """A course of action: jobs to submit now, and what to do with the levels that are left then.
 
-    Levels by task are one job for each task, as they become ready; dealt, all that are ready go out at once, in as many
-    jobs as the cap allows, with room for all of their tasks. No later job asks for more than `max_nodes`.
+    Levels by task are one job for each task, as they become ready; dealt, all that are ready go out
+    at once, in as many jobs as the cap allows, with room for all of their tasks. No later job asks
+    for more than `max_nodes`.
     """
 
     name: str
@@ -35,11 +37,13 @@ class Course:
 
 @dataclass(frozen=True, slots=True)
 class Sampling:
-    """How futures are drawn: how run times are predicted, whether others go on to arrive, and the seed.
+    """How futures are drawn: how run times are predicted, whether others still arrive, and the
+    seed.
 
-    `spread` is by how much own task times are off, as a part, where that is known before the first tasks have shown it.
-    With "truth" the one future that comes is shown; only a simulation can do that, and only a study should.
-    `failures` are those of nodes that are drawn: as often as was seen here, or as said, or none.
+    `spread` is by how much own task times are off, as a part, if that is known before the first
+    tasks have shown it. With "truth" the one future that comes is shown; only a simulation can do
+    that, and only a study should. `failures` are those of nodes that are drawn: as often as was
+    seen here, or as said, or none.
     """
 
     runs: Literal["mixed", "shares", "last two", "requests", "truth"] = "mixed"
@@ -50,19 +54,22 @@ class Sampling:
 
 
 LONG_QUEUE = 70
-"""Jobs of others that wait, beyond which plays cost so much that they are cut as short as they can be."""
+"""Jobs of others that wait, beyond which plays cost so much that they are cut as short as they can
+be."""
 
 
 @dataclass(frozen=True, slots=True)
 class CourseEnd:
-    """How a course ends in one future: when the last task is done, counted from now, and what jobs held."""
+    """How a course ends in one future: when the last task is done, counted from now, and what jobs
+    held."""
 
     makespan_s: int
     node_s: int
 
 
 class Futures(Protocol):
-    """Ways in which the cluster may go on from now, drawn from what a user can see. Numbered from 0, without end."""
+    """Ways in which the cluster may continue from now, drawn from what a user can see. Numbered
+    from 0, without end."""
 
     @property
     def waiting(self) -> tuple[JobPlan, ...]:
@@ -73,14 +80,17 @@ class Futures(Protocol):
         """Whether own tasks are known to keep their expected times."""
 
     def late_s(self, job: JobPlan) -> int:
-        """How much longer than expected the job may run, as far as own tasks may err: time to ask for as well."""
+        """How much longer than expected the job may run, as far as own tasks may err: time to ask
+        for as well."""
 
     @property
     def others_waiting(self) -> int:
         """How many jobs of others wait: what a play costs depends on it."""
 
     def play(self, course: Course, future: int, within_s: int | None = None) -> CourseEnd:
-        """What comes of the course in that future. The same course in the same future ends the same way.
+        """What comes of the course in that future. The same course in the same future ends the same
+        way.
 
-        One that takes longer than `within_s` need not be played to its end: its makespan is then any above that.
+        One that takes longer than `within_s` need not be played to its end: its makespan is then
+        any above that.
         """

@@ -1,4 +1,5 @@
-"""The courses of action that `foresight` looks at: jobs to submit now, and a simple way to go on with the rest.
+"""The courses of action that `foresight` looks at: jobs to submit now, and a simple way to go on
+with the rest.
 
 Kinds, which an ablation may leave out:
 
@@ -6,11 +7,12 @@ cuts     the first levels as one job, the rest as one when that starts, level by
 sizes    each of these jobs on several numbers of nodes, not just on the one that ends first by the queue's estimate
 pairs    both jobs of a cut submitted now, the second with leeway
 splits   the first levels as several jobs side by side: parts that do not depend on each other, dealt out by work
-single   one job for each ready task, under the cap: seldom best, but always open where a cap is low
+single   one job for each ready task, under the cap: seldom best, but always open if a cap is low
 hold     nothing now, while a job runs
 
-A size is left out where even a job that starts at once would end after the best one by estimate: no future helps it.
-"""
+A size is left out if even a job that starts at once would end after the best one by estimate: no
+future helps it.
+"""  # noqa: E501
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -48,24 +50,34 @@ class Courses:
     late_s: Callable[[JobPlan], int] | None = None
 
     def all(self, most: int) -> list[Course]:
-        """The courses to look at, at most `most`, the plainest first: of equals, the first is taken."""
+        """The courses to look at, at most `most`, the plainest first: of equals, the first is
+        taken."""
         nodes = min(self.max_nodes or self.view.work.cluster_nodes, self.view.work.cluster_nodes)
         ranked = sorted(self._all(), key=lambda pair: pair[0])
-        fitting = (c for _, c in ranked if all(job.nodes <= nodes and not is_never(job.run_s) for job in c.jobs))
+        fitting = (
+            c
+            for _, c in ranked
+            if all(job.nodes <= nodes and not is_never(job.run_s) for job in c.jobs)
+        )
         distinct: dict[object, Course] = {}
         for course in fitting:
             distinct.setdefault((course.jobs, course.then), course)
         return [
-            replace(course, jobs=padded(self.view, course.jobs, self.late_s), max_nodes=self.max_nodes)
+            replace(
+                course, jobs=padded(self.view, course.jobs, self.late_s), max_nodes=self.max_nodes
+            )
             for course in islice(distinct.values(), most)
         ]
 
     def _all(self) -> Iterator[tuple[int, Course]]:
-        """Each course with its rank: which to look at first, where there is no time for all."""
-        view, last = self.view, self.view.levels.last
+        """Each course with its rank: which to look at first, if there is no time for all."""
+        view = self.view
+        last = self.view.levels.last
         if "cuts" in self.kinds:
-            for k, nodes in enumerate(self._sizes(0, last, view.busy_s)):
-                yield 2 if k else 0, Course("all levels", (self._job(0, last, nodes, view.busy_s),))
+            rank = 0
+            for nodes in self._sizes(0, last, view.busy_s):
+                yield rank, Course("all levels", (self._job(0, last, nodes, view.busy_s),))
+                rank = 2
             for cut in range(last):
                 yield from self._cut(cut)
         if "single" in self.kinds and view.ready:
@@ -77,46 +89,68 @@ class Courses:
             yield 0, Course("nothing now", (), (Later(0, last, "when done"),))
 
     def _cut(self, cut: int) -> Iterator[tuple[int, Course]]:
-        """Levels up to `cut` as one job, and the ways to go on."""
-        view, last, busy = self.view, self.view.levels.last, self.view.busy_s
+        """Levels up to `cut` as one job, and the ways to continue."""
+        last = self.view.levels.last
+        busy = self.view.busy_s
         done = levels_text(0, cut)
-        one_by_one = tuple(Later(level, level, "when done") for level in range(cut + 1, last + 1))
+        at_once = (Later(cut + 1, last, "when started"),)
+        by_task = (Later(cut + 1, last, "by task"),)
+        by_level = tuple(Later(level, level, "when done") for level in range(cut + 1, last + 1))
         firsts = [self._job(0, cut, nodes, busy) for nodes in self._sizes(0, cut, busy)]
-        for k, job in enumerate(firsts):
-            later = 2 if k else 0
-            yield later, Course(f"{done}, then the rest", (job,), (Later(cut + 1, last, "when started"),))
-            yield later + 2, Course(f"{done}, then task by task", (job,), (Later(cut + 1, last, "by task"),))
+        rank = 0
+        for job in firsts:
+            yield rank, Course(f"{done}, then the rest", (job,), at_once)
+            yield rank + 2, Course(f"{done}, then task by task", (job,), by_task)
             if cut + 1 < last:
-                yield 3, Course(f"{done}, then level by level", (job,), one_by_one)
-        if "pairs" in self.kinds and view.cap - view.jobs > 1:
-            first = firsts[0]
-            until = max(busy, view.wait_s(first.nodes, first.run_s + first.leeway_s)) + first.run_s
-            for k, nodes in enumerate(self._sizes(cut + 1, last, until)[:3]):
-                yield 3 if k else 1, Course(f"{done} and the rest", (first, self._job(cut + 1, last, nodes, until)))
+                yield 3, Course(f"{done}, then level by level", (job,), by_level)
+            rank = 2
+        if "pairs" in self.kinds and self.view.cap - self.view.jobs > 1:
+            yield from self._pairs(cut, firsts[0])
+
+    def _pairs(self, cut: int, first: JobPlan) -> Iterator[tuple[int, Course]]:
+        """This job and the rest, both submitted now."""
+        view = self.view
+        last = view.levels.last
+        wait_s = view.wait_s(first.nodes, first.run_s + first.leeway_s)
+        until = max(view.busy_s, wait_s) + first.run_s
+        rank = 1
+        for nodes in self._sizes(cut + 1, last, until)[:3]:
+            second = self._job(cut + 1, last, nodes, until)
+            yield rank, Course(f"{levels_text(0, cut)} and the rest", (first, second))
+            rank = 3
 
     def _splits(self, cut: int) -> Iterator[tuple[int, Course]]:
         """Levels up to `cut` as several jobs side by side."""
-        view, last = self.view, self.view.levels.last
+        view = self.view
+        last = self.view.levels.last
         parts = independent_parts(view, cut)
         most = min(view.cap - view.jobs, len(parts))
-        for count in sorted({2, min(4, most), most}) if most > 1 else []:
+        if most < 2:
+            return
+        at_once = (Later(cut + 1, last, "when started"),)
+        as_ready = (Later(cut + 1, last, "dealt"),)
+        for count in sorted({2, min(4, most), most}):
             dealt = deal(parts, view.work.expected_s, count)
+            name = f"{levels_text(0, cut)} in {count} jobs"
             for share in _SHARES:
-                rank = 1 if count == most and share == 1.0 else 3
+                rank = 3
+                if count == most and share == 1.0:
+                    rank = 1
                 jobs = _side_by_side(view, dealt, share)
-                name = f"{levels_text(0, cut)} in {count} jobs"
                 if jobs and cut == last:
                     yield rank, Course(name, jobs)
                 elif jobs:
-                    yield rank, Course(f"{name}, then the rest", jobs, (Later(cut + 1, last, "when started"),))
-                    yield rank, Course(f"{name}, then what is ready", jobs, (Later(cut + 1, last, "dealt"),))
+                    yield rank, Course(f"{name}, then the rest", jobs, at_once)
+                    yield rank, Course(f"{name}, then what is ready", jobs, as_ready)
 
     def _sizes(self, first: int, last: int, busy_s: int) -> list[int]:
-        """Numbers of nodes for these levels: the one that ends first by estimate, then others that may do better."""
+        """Numbers of nodes for these levels: the one that ends first by estimate, then others that
+        may do better."""
         run = self.view.levels.run_s(first, last)[: self.max_nodes]
         best, wait, _ = best_nodes(self.view, first, last, busy_s)
         best = min(best, len(run))
-        found, nodes = [best], float(len(run))
+        found = [best]
+        nodes = float(len(run))
         end = max(wait, busy_s) + int(run[best - 1])
         while nodes >= 1 and "sizes" in self.kinds and len(found) < _SIZES:
             if busy_s + run[round(nodes) - 1] < end and round(nodes) not in found:
@@ -129,16 +163,21 @@ class Courses:
         return self.view.plan(first, last, nodes, binary_leeway(self.view, nodes, run, busy_s)[0])
 
 
-def padded(view: View, jobs: tuple[JobPlan, ...], late_s: Callable[[JobPlan], int] | None) -> tuple[JobPlan, ...]:
+def padded(
+    view: View, jobs: tuple[JobPlan, ...], late_s: Callable[[JobPlan], int] | None
+) -> tuple[JobPlan, ...]:
     """The same jobs, asking for as much more as they may be late."""
-    return jobs if late_s is None else _longer(view, jobs, map(late_s, jobs))
+    if late_s is None:
+        return jobs
+    return _longer(view, jobs, map(late_s, jobs))
 
 
 def unhurried(view: View, jobs: tuple[JobPlan, ...]) -> tuple[JobPlan, ...]:
-    """The same jobs, asking for more time where the batch system says that it costs no wait.
+    """The same jobs, asking for more time if the batch system says that it costs no wait.
 
-    It is not known yet whether tasks keep their times, and a killed job costs far more. A job that starts at once may
-    ask for much more; one that waits only for a little, since a short one may still be moved into a hole.
+    It is not known yet whether tasks keep their times, and a killed job costs far more. A job that
+    starts at once may ask for much more; one that waits only for a little, since a short one may
+    still be moved into a hole.
     """
     if not jobs:
         return jobs
@@ -148,7 +187,9 @@ def unhurried(view: View, jobs: tuple[JobPlan, ...]) -> tuple[JobPlan, ...]:
     waits = view.waits_s(nodes, least)
     more = np.zeros(len(jobs), dtype=np.int64)
     for part in _SPARE:
-        tried = np.where((waits == 0) | (part <= _SPARE_WAITING), (part * runs).astype(np.int64), more)
+        tried = np.where(
+            (waits == 0) | (part <= _SPARE_WAITING), (part * runs).astype(np.int64), more
+        )
         more = np.where(view.waits_s(nodes, least + tried) <= waits, tried, more)
     return _longer(view, jobs, more.tolist())
 
@@ -156,16 +197,20 @@ def unhurried(view: View, jobs: tuple[JobPlan, ...]) -> tuple[JobPlan, ...]:
 def _longer(view: View, jobs: Iterable[JobPlan], more_s: Iterable[int]) -> tuple[JobPlan, ...]:
     """The same jobs, each with so much more leeway."""
     leeways = ((job, job.leeway_s + more) for job, more in zip(jobs, more_s, strict=True))
-    return tuple(replace(job, leeway_s=s, requested_s=view.request(job.run_s + s)) for job, s in leeways)
+    return tuple(
+        replace(job, leeway_s=s, requested_s=view.request(job.run_s + s)) for job, s in leeways
+    )
 
 
 def independent_parts(view: View, last: int) -> list[list[int]]:
-    """The tasks of levels 0 to `last`, in parts between which there is no path inside these levels."""
+    """The tasks of levels 0 to `last`, in parts between which there is no path inside these
+    levels."""
     tasks = view.levels.between(0, last)
     parents = view.work.workflow.parents
     inside = np.zeros(parents.vertices, dtype=bool)
     inside[tasks] = True
-    child, parent = parents.sources(), parents.index
+    child = parents.sources()
+    parent = parents.index
     kept = inside[child] & inside[parent]
     root = list(range(parents.vertices))
 
@@ -185,7 +230,8 @@ def independent_parts(view: View, last: int) -> list[list[int]]:
 
 
 def deal(parts: Sequence[Sequence[int]], work_s: Ints, count: int) -> list[list[int]]:
-    """The parts on this number of heaps of about equal work: the heaviest first, each to the lightest heap."""
+    """The parts on this number of heaps of about equal work: the heaviest first, each to the
+    lightest heap."""
     weights = sorted((-int(work_s[list(part)].sum()), i) for i, part in enumerate(parts))
     loads = [(0, k) for k in range(count)]
     heapify(loads)
@@ -198,13 +244,15 @@ def deal(parts: Sequence[Sequence[int]], work_s: Ints, count: int) -> list[list[
 
 
 def dealt_jobs(view: View) -> tuple[JobPlan, ...]:
-    """All ready tasks, in as many jobs as the cap leaves room for, each on nodes for all of its tasks at once."""
+    """All ready tasks, in as many jobs as the cap leaves room for, each on nodes for all of its
+    tasks at once."""
     count = min(max(0, view.cap - view.jobs), len(view.ready))
     return _side_by_side(view, [sorted(view.ready[k::count]) for k in range(count)], 1.0)
 
 
 def _side_by_side(view: View, dealt: Sequence[Sequence[int]], share: float) -> tuple[JobPlan, ...]:
-    """A job for each heap of tasks, on that share of the nodes that it could use. None where a task does not fit."""
+    """A job for each heap of tasks, on that share of the nodes that it could use. None if a task
+    does not fit."""
     jobs = []
     for heap in dealt:
         tasks = np.array(heap, dtype=np.int64)
@@ -216,6 +264,9 @@ def _side_by_side(view: View, dealt: Sequence[Sequence[int]], share: float) -> t
             return ()
         # With leeway where its first tasks wait for a job that runs.
         is_first_ready = not view.busy_s or set(tasks[level == 0].tolist()) <= set(view.ready)
-        leeway = 0 if is_first_ready else binary_leeway(view, nodes, run, view.busy_s)[0]
+        if is_first_ready:
+            leeway = 0
+        else:
+            leeway = binary_leeway(view, nodes, run, view.busy_s)[0]
         jobs.append(JobPlan(tuple(heap), nodes, run, view.request(run + leeway), leeway))
     return tuple(jobs)

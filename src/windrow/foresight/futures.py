@@ -1,12 +1,12 @@
 """Futures of a simulated cluster, and courses of action played in them.
 
-Each future is a copy of the cluster as it is, in which the others' run times are drawn from the past and past days
-arrive again (`past`); own tasks err as those that are done did. A course is played to the end of the workflow
-by one call of a kernel (`kernels.run.play`).
+Each future is a copy of the cluster as it is, in which the others' run times are drawn from the
+past and past days arrive again (`past`); own tasks err as those that are done did. A course is
+played to the end of the workflow by one call of a kernel (`kernels.run.play`).
 
-Rule 1: the cluster that is looked at does not change. Rule 2: neither true run times nor the log's future are read
-(`TrueFutures` apart, which is there to measure what that costs). Nodes fail as often as the site's hazard says, or as
-the simulated cluster's did so far.
+Rule 1: the cluster that is looked at does not change. Rule 2: neither true run times nor the log's
+future are read (`TrueFutures` apart, which is there to measure what that costs). Nodes fail as
+often as the site's hazard says, or as the simulated cluster's did so far.
 Rule 3: the same cluster, past and sampling give the same futures; all courses meet the same ones.
 """
 
@@ -19,7 +19,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from windrow.foresight.course import LONG_QUEUE, Course, CourseEnd, Sampling
-from windrow.foresight.past import DAY_S, TURNS, QueuePast, RunPredictor, arrivals, failures_of, past_of
+from windrow.foresight.past import (
+    DAY_S,
+    TURNS,
+    QueuePast,
+    RunPredictor,
+    arrivals,
+    failures_of,
+    past_of,
+)
 from windrow.foresight.task_errors import OwnErrors
 from windrow.kernels.cluster.state import FOREVER
 from windrow.kernels.run import play
@@ -33,11 +41,17 @@ from windrow.strategies.base import JobPlan, OwnJob, View
 
 Ints = NDArray[np.int64]
 
-_DAYS = 14  # for which others go on to arrive
+_DAYS = 14  # for which others still arrive
 _SIZES_WITHOUT_PLAN = 8  # numbers of nodes that later jobs look at where each look is a simulation
 _LEEWAY_ROUNDS = 3
-_ROOM_DOUBLES = 10  # then it is not the room: jobs too short for their tasks are killed and submitted again for ever
-_HOW = {"when started": play.WHEN_STARTED, "when done": play.WHEN_DONE, "by task": play.BY_TASK, "dealt": play.DEALT}
+# then it is not the room: jobs too short for their tasks are killed and submitted again for ever
+_ROOM_DOUBLES = 10
+_HOW = {
+    "when started": play.WHEN_STARTED,
+    "when done": play.WHEN_DONE,
+    "by task": play.BY_TASK,
+    "dealt": play.DEALT,
+}
 _NOBODY: Ints = np.zeros(0, dtype=np.int64)
 
 
@@ -45,8 +59,8 @@ _NOBODY: Ints = np.zeros(0, dtype=np.int64)
 class _Beginning:
     """What a play begins with, without a course. Rows of tasks are open tasks, the longest first.
 
-    `fixed` is a run without regions. `jobs` are own jobs, and `pool` has their tasks, one job after the other.
-    `running` are the rows of running tasks, `since_s` their starts.
+    `fixed` is a run without regions. `jobs` are own jobs, and `pool` has their tasks, one job after
+    the other. `running` are the rows of running tasks, `since_s` their starts.
     """
 
     fixed: Ints
@@ -79,29 +93,47 @@ class SampledFutures:
         past: QueuePast | None = None,
         errors: NDArray[np.float64] | None = None,
     ) -> None:
-        """`done` marks tasks that have done their work. `past` is by default the simulated cluster's own.
+        """`done` marks tasks that have done their work. `past` is by default the simulated
+        cluster's own.
 
-        `errors` are what own tasks took, as parts of what was expected: others are drawn to err alike.
+        `errors` are what own tasks took, as parts of what was expected: others are drawn to err
+        alike.
         """
-        self._cluster, self._view, self._done = cluster, view, done
-        runs = cluster.clients_there()  # a run hears of several changes one by one: some are not there any more
+        self._cluster = cluster
+        self._view = view
+        self._done = done
+        # A run hears of several changes one by one: some jobs are not there any more.
+        runs = cluster.clients_there()
         runs[r.ELSEWHERE] = True
-        self._own = tuple(replace(job, is_running=runs[job.number]) for job in own if job.number in runs)
+        self._own = tuple(
+            replace(job, is_running=runs[job.number]) for job in own if job.number in runs
+        )
         self._lost = len(own) - len(self._own)
-        self._requests, self._sampling = requests, sampling
-        self._past = past_of(cluster) if past is None else past
-        ways = TURNS if sampling.runs == "mixed" else (sampling.runs,)
+        self._requests = requests
+        self._sampling = sampling
+        if past is None:
+            self._past = past_of(cluster)
+        else:
+            self._past = past
+        if sampling.runs == "mixed":
+            ways: tuple[str, ...] = TURNS
+        else:
+            ways = (sampling.runs,)
         self._runs = [RunPredictor(self._past, way) for way in ways]
         self._known_errors = errors
-        if sampling.failures != "seen":
-            self._failures = sampling.failures or NO_FAILURES
-        else:  # how often nodes fail here
-            hazard = view.work.site.hazard
-            self._failures = Failures.of(hazard) if hazard else failures_of(cluster, self._past.since_s)
+        self._failures = self._failures_to_draw()
         self._drawn: dict[int, Cluster] = {}
         self._erring: dict[int, tuple[Ints, Ints]] = {}
         self._late_s: dict[tuple[tuple[int, ...], int], int] = {}
         self._room = 2 * (view.cap + 8)
+
+    def _failures_to_draw(self) -> Failures:
+        if self._sampling.failures != "seen":
+            return self._sampling.failures or NO_FAILURES
+        hazard = self._view.work.site.hazard
+        if hazard:
+            return Failures.of(hazard)
+        return failures_of(self._cluster, self._past.since_s)
 
     @property
     def waiting(self) -> tuple[JobPlan, ...]:
@@ -119,7 +151,10 @@ class SampledFutures:
             return 0
         key = job.tasks, job.nodes
         if key not in self._late_s:
-            run = r.laid_out(self._tables.fixed, {r.JOBS_AT: 1, r.ENDS_AT: len(job.tasks), r.POOL_AT: len(job.tasks)})
+            run = r.laid_out(
+                self._tables.fixed,
+                {r.JOBS_AT: 1, r.ENDS_AT: len(job.tasks), r.POOL_AT: len(job.tasks)},
+            )
             run[[r.PLAYED, r.PER_NODE]] = 1, job.nodes * self._view.work.shape.cores
             end = latest_end(run, self._tables.named(job.tasks), self._worse_s)
             self._late_s[key] = max(0, int(end) - job.run_s)
@@ -141,10 +176,17 @@ class SampledFutures:
         return self._cluster.jobs_waiting - len(self.waiting)
 
     def play(self, course: Course, future: int, within_s: int | None = None) -> CourseEnd:
-        """What comes of the course in that future. One that gets stuck, or submits without end, never ends."""
-        if any(job.nodes > self._cluster.nodes for job in course.jobs):  # the kernel would start them all the same
+        """What comes of the course in that future. One that gets stuck, or submits without end,
+        never ends."""
+        if any(
+            job.nodes > self._cluster.nodes for job in course.jobs
+        ):  # the kernel would start them all the same
             return CourseEnd(NEVER_S, NEVER_S)
-        limit, room = NEVER_S if within_s is None else within_s, self._room
+        if within_s is None:
+            limit = NEVER_S
+        else:
+            limit = within_s
+        room = self._room
         for _ in range(_ROOM_DOUBLES):
             if (end := self._play(course, future, limit)).makespan_s != play.NO_ROOM:
                 return end
@@ -158,7 +200,9 @@ class SampledFutures:
         cluster = self._future(future).clone()
         run = self._started(course, future, cluster.events_room)
         run[r.LIMIT] = self._cluster.now_s + limit_s
-        run[r.HORIZON] = run[r.LIMIT] + 1 if self.others_waiting > LONG_QUEUE else FOREVER
+        run[r.HORIZON] = FOREVER
+        if self.others_waiting > LONG_QUEUE:
+            run[r.HORIZON] = run[r.LIMIT] + 1
         terms = self._requests.numbers(self._errors.late(future))
         end = cluster.play(play.rollout, run, *self._groups(course), terms)
         if end == play.STUCK:
@@ -168,53 +212,98 @@ class SampledFutures:
         return CourseEnd(int(end) - self._cluster.now_s, int(run[r.NODE_S]))
 
     def _started(self, course: Course, future: int, events: int) -> Ints:
-        """The run as it is, with the course's first jobs about to be submitted, and room for more."""
-        base, own, at = self._tables, len(self._own), len(self._tables.pool)
+        """The run as it is, with the course's first jobs about to be submitted, and room for
+        more."""
+        base = self._tables
+        own = len(self._own)
         fixed, ends = self._own_tasks(future)
         jobs = own + len(course.jobs) + 2 * len(base.tasks) + 16
-        every = dict.fromkeys((r.READY_AT, r.POOL_AT), len(base.tasks) + jobs) | {
-            r.ENDS_AT: 2 * (len(base.tasks) + jobs)
-        }
-        run = r.laid_out(fixed, every | {r.JOBS_AT: jobs, r.ACTIVE_AT: jobs, r.NEWS_AT: events})
-        rows, pool = r.region(run, r.JOBS_AT), r.region(run, r.POOL_AT)
-        rows[:own], pool[:at], r.region(run, r.ENDS_AT)[: len(ends)] = base.jobs, base.pool, ends
-        for row, plan in enumerate(course.jobs, own):
-            mine, size = base.named(plan.tasks), len(plan.tasks)
-            run[mine + r.HOME], pool[at : at + size] = row, mine
+        names = len(base.tasks) + jobs
+        room = {r.JOBS_AT: jobs, r.ACTIVE_AT: jobs, r.NEWS_AT: events}
+        room |= {r.READY_AT: names, r.POOL_AT: names, r.ENDS_AT: 2 * names}
+        run = r.laid_out(fixed, room)
+        r.region(run, r.JOBS_AT)[:own] = base.jobs
+        r.region(run, r.POOL_AT)[: len(base.pool)] = base.pool
+        r.region(run, r.ENDS_AT)[: len(ends)] = ends
+        self._submit(run, course.jobs)
+        self._set_terms(run, course)
+        return run
+
+    def _set_terms(self, run: Ints, course: Course) -> None:
+        base = self._tables
+        view = self._view
+        cluster = self._cluster
+        run[r.PLAYED] = 1
+        run[r.OWN] = len(self._own)
+        run[r.FIRST_CLIENT] = len(self._own) - 1 - cluster.clients
+        run[r.RUNNING_TASKS] = len(base.running)
+        run[r.OPEN_TASKS] = len(base.tasks)
+        run[r.KILLS] = self._lost
+        run[r.CAP] = view.cap
+        run[r.OWNER] = cluster.log_users
+        run[r.MOST_NODES] = self._most_nodes(course)
+        run[r.PER_NODE] = view.work.shape.cores
+        run[r.LEEWAY_ROUNDS] = _LEEWAY_ROUNDS
+        run[r.SIZES] = _SIZES_WITHOUT_PLAN
+        if cluster.keeps_plan:
+            run[r.SIZES] = cluster.nodes
+        run[r.LONGEST] = self._requests.longest_s
+
+    def _submit(self, run: Ints, plans: Sequence[JobPlan]) -> None:
+        """Rows for these jobs behind the own ones, and their tasks in the pool behind theirs."""
+        base = self._tables
+        rows = r.region(run, r.JOBS_AT)
+        pool = r.region(run, r.POOL_AT)
+        own = len(self._own)
+        at = len(base.pool)
+        for row, plan in enumerate(plans, own):
+            mine = base.named(plan.tasks)
+            size = len(plan.tasks)
+            run[mine + r.HOME] = row
+            pool[at : at + size] = mine
             rows[row] = 0
             rows[row, [r.NODES, r.REQUESTED, r.RUN]] = plan.nodes, plan.requested_s, plan.run_s
             rows[row, [r.OPEN, r.AT, r.SIZE]] = size, at, size
             at += size
-        view, cluster = self._view, self._cluster
-        run[[r.PLAYED, r.OWN, r.JOBS, r.FIRST_CLIENT]] = 1, own, own + len(course.jobs), own - 1 - cluster.clients
-        run[[r.RUNNING_TASKS, r.OPEN_TASKS, r.KILLS]] = len(base.running), len(base.tasks), self._lost
-        run[[r.CAP, r.OWNER, r.MOST_NODES]] = view.cap, cluster.log_users, self._most_nodes(course)
-        run[[r.PER_NODE, r.LEEWAY_ROUNDS, r.USED_POOL]] = view.work.shape.cores, _LEEWAY_ROUNDS, at
-        run[r.SIZES] = cluster.nodes if cluster.keeps_plan else _SIZES_WITHOUT_PLAN
-        run[r.LONGEST] = self._requests.longest_s
-        return run
+        run[r.JOBS] = own + len(plans)
+        run[r.USED_POOL] = at
 
     def _own_tasks(self, future: int) -> tuple[Ints, Ints]:
-        """The open tasks with what they take in that future, and the heap of the ends of those that run."""
+        """The open tasks with what they take in that future, and the heap of the ends of those that
+        run."""
         if future not in self._erring:
-            base, now, under_way = self._tables, self._cluster.now_s, self._tables.running
+            base = self._tables
+            now = self._cluster.now_s
+            under_way = self._tables.running
             fixed = base.fixed.copy()
             tasks = r.tasks_of(fixed)
             tasks[:, r.ACTUAL] = _times(base.tasks, self._errors.factors(future))
-            soonest = now + (not self.is_exact)  # what is known to end now may not have been heard yet
-            tasks[under_way, r.UNTIL] = np.maximum(soonest, base.since_s + tasks[under_way, r.ACTUAL])
+            soonest = now + (
+                not self.is_exact
+            )  # what is known to end now may not have been heard yet
+            tasks[under_way, r.UNTIL] = np.maximum(
+                soonest, base.since_s + tasks[under_way, r.ACTUAL]
+            )
             ends = (tasks[under_way, r.UNTIL] << r.BITS) + r.position(under_way)
             self._erring[future] = fixed, np.sort(ends)
         return self._erring[future]
 
     def _future(self, number: int) -> Cluster:
-        """The cluster of one future, with those who arrive; kept, since many courses are played in it."""
+        """The cluster of one future, with those who arrive; kept, since many courses are played in
+        it."""
         if number not in self._drawn:
             seed = f"{self._sampling.seed}/{self._cluster.now_s}/{number}"
             luck = int.from_bytes(hashlib.sha256(seed.encode()).digest()[:8], "big")
-            draw, runs, now = np.random.default_rng(luck), self._runs[number % len(self._runs)], self._cluster.now_s
-            cluster = self._cluster.redrawn(lambda asked, elapsed_s: runs.draw(asked, elapsed_s, draw), self._room)
-            coming = arrivals(self._past, now, runs, _DAYS if self._sampling.arrivals else 0, draw)
+            draw = np.random.default_rng(luck)
+            runs = self._runs[number % len(self._runs)]
+            now = self._cluster.now_s
+            cluster = self._cluster.redrawn(
+                lambda asked, elapsed_s: runs.draw(asked, elapsed_s, draw), self._room
+            )
+            days = 0
+            if self._sampling.arrivals:
+                days = _DAYS
+            coming = arrivals(self._past, now, runs, days, draw)
             failing = self._failures.draw(luck, self._cluster.nodes, now, now + _DAYS * DAY_S)
             self._drawn[number] = cluster.with_arrivals(coming, failing)
         return self._drawn[number]
@@ -222,38 +311,75 @@ class SampledFutures:
     @cached_property
     def _tables(self) -> _Beginning:
         """The open tasks, as the kernel wants them."""
-        work, view = self._view.work, self._view
-        w = work.workflow
+        work = self._view.work
+        levels = self._view.levels
         order = np.flatnonzero(~self._done)
-        row_of = np.full(len(w), -1, dtype=np.int64)
+        row_of = np.full(len(work.workflow), -1, dtype=np.int64)
         row_of[order] = np.arange(len(order))
-        child, parent = w.parents.sources(), w.parents.index
-        kept = (row_of[child] >= 0) & (row_of[parent] >= 0)
-        kept &= ~np.isin(child, [task for job in self._own if job.number == r.ELSEWHERE for task in job.open_tasks])
-        children = Adjacency.from_edges(len(order), row_of[parent[kept]], row_of[child[kept]])
+        children = self._open_children(row_of, len(order))
         fixed = r.new_run(work.expected_s[order], children.start, children.index, {})
         tasks = r.tasks_of(fixed)
-        tasks[:, r.UNITS], r.more_of(fixed)[:, r.LEVEL] = w.cores_held(work.shape)[order], -1
-        r.more_of(fixed)[row_of[view.levels.tasks], r.LEVEL] = view.levels.level
-        jobs, since, pool = np.zeros((len(self._own), r.JOB_WIDTH), dtype=np.int64), dict[int, int](), [_NOBODY]
+        tasks[:, r.UNITS] = self._units(order)
+        r.more_of(fixed)[:, r.LEVEL] = -1
+        r.more_of(fixed)[row_of[levels.tasks], r.LEVEL] = levels.level
+        jobs, pool, since = self._own_rows(tasks, row_of)
+        starts = np.array(list(since.items()), dtype=np.int64).reshape(-1, 2)
+        return _Beginning(fixed, jobs, pool, starts[:, 0], starts[:, 1], row_of)
+
+    def _units(self, tasks: Ints) -> Ints:
+        """The cores that each keeps from others; what is larger than a usual node runs on one that
+        is, too."""
+        work = self._view.work
+        held = work.workflow.cores_held(work.shape)[tasks]
+        is_small = work.workflow.nodes[tasks] == 0
+        return np.where(is_small, np.minimum(held, work.shape.cores), held)
+
+    def _own_rows(self, tasks: Ints, row_of: Ints) -> tuple[Ints, Ints, dict[int, int]]:
+        """Rows of the jobs that are in the system, the pool of their tasks, and when the running
+        ones of these started."""
+        jobs = np.zeros((len(self._own), r.JOB_WIDTH), dtype=np.int64)
+        since = dict[int, int]()
+        pool = [_NOBODY]
         for number, job in enumerate(self._own):
             mine = row_of[list(job.open_tasks)]
             tasks[mine, r.HOME] = number
             jobs[number, [r.AT, r.SIZE, r.OPEN]] = sum(map(len, pool)), len(mine), len(mine)
             pool.append(r.position(mine))
             since |= self._own_row(jobs[number], job, tasks, row_of)
-        starts = np.array(list(since.items()), dtype=np.int64).reshape(-1, 2)
-        return _Beginning(fixed, jobs, np.concatenate(pool), starts[:, 0], starts[:, 1], row_of)
+        return jobs, np.concatenate(pool), since
+
+    def _open_children(self, row_of: Ints, rows: int) -> Adjacency:
+        """Of each open task those that wait for it. For tasks in jobs at other sites none waits:
+        when they end is known."""
+        parents = self._view.work.workflow.parents
+        child = parents.sources()
+        parent = parents.index
+        kept = (row_of[child] >= 0) & (row_of[parent] >= 0)
+        elsewhere = [
+            task for job in self._own if job.number == r.ELSEWHERE for task in job.open_tasks
+        ]
+        kept &= ~np.isin(child, elsewhere)
+        return Adjacency.from_edges(rows, row_of[parent[kept]], row_of[child[kept]])
 
     def _own_row(self, row: Ints, job: OwnJob, tasks: Ints, row_of: Ints) -> dict[int, int]:
-        """Fill in a job that is in the system; returns the rows of running tasks and their starts."""
+        """Fill in a job that is in the system; returns the rows of running tasks and their
+        starts."""
         now = self._cluster.now_s
         since = {int(row_of[task]): at for task, at in job.running_since_s.items()}
         running = list(since)
         tasks[running, r.UNTIL] = now + 1  # of which each future says more
-        row[[r.NUMBER, r.NODES, r.REQUESTED, r.RUN]] = job.number, job.plan.nodes, job.plan.requested_s, job.plan.run_s
-        row[[r.STAGE, r.BEGAN, r.EXPECTED_END]] = r.RUNNING if job.is_running else r.WAITING, now, job.expected_end_s
-        row[r.FREE] = max(0, job.plan.nodes * self._view.work.shape.cores - int(tasks[running, r.UNITS].sum()))
+        row[r.NUMBER] = job.number
+        row[r.NODES] = job.plan.nodes
+        row[r.REQUESTED] = job.plan.requested_s
+        row[r.RUN] = job.plan.run_s
+        row[r.STAGE] = r.WAITING
+        if job.is_running:
+            row[r.STAGE] = r.RUNNING
+        row[r.BEGAN] = now
+        row[r.EXPECTED_END] = job.expected_end_s
+        row[r.FREE] = max(
+            0, job.plan.nodes * self._view.work.shape.cores - int(tasks[running, r.UNITS].sum())
+        )
         return since
 
     def _most_nodes(self, course: Course) -> int:
@@ -261,10 +387,16 @@ class SampledFutures:
 
     def _groups(self, course: Course) -> tuple[Ints, Ints]:
         """The later groups, and their run times one after the other."""
-        levels, most = self._view.levels, self._most_nodes(course)
-        rows, tables, at = [], [_NOBODY], 0
+        levels = self._view.levels
+        most = self._most_nodes(course)
+        rows = []
+        tables = [_NOBODY]
+        at = 0
         for group in course.then:
-            runs = _NOBODY if group.how in ("by task", "dealt") else levels.run_s(group.first, group.last)[:most]
+            if group.how in ("by task", "dealt"):
+                runs = _NOBODY
+            else:
+                runs = levels.run_s(group.first, group.last)[:most]
             rows.append((group.first, group.last, _HOW[group.how], at, len(runs)))
             tables.append(runs)
             at += len(runs)
@@ -272,7 +404,8 @@ class SampledFutures:
 
 
 class TrueFutures(SampledFutures):
-    """The one future that comes, as often as it is asked for. No user of a real cluster could see it."""
+    """The one future that comes, as often as it is asked for. No user of a real cluster could see
+    it."""
 
     @property
     def is_exact(self) -> bool:
@@ -281,7 +414,9 @@ class TrueFutures(SampledFutures):
 
     @cached_property
     def _errors(self) -> OwnErrors:
-        return OwnErrors(len(self._tables.tasks), None, 0.0, (0,))  # none: own tasks are taken to be known
+        return OwnErrors(
+            len(self._tables.tasks), None, 0.0, (0,)
+        )  # none: own tasks are taken to be known
 
     def _future(self, number: int) -> Cluster:
         if number not in self._drawn:

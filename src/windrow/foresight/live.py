@@ -1,10 +1,13 @@
-"""Futures of a live queue: what `foresight` plays its courses in, from what anybody can see of the queue.
+"""Futures of a live queue: what `foresight` plays its courses in, from what anybody can see of the
+queue.
 
-The twin's reading becomes a simulated cluster in which our own jobs are clients, so that courses may wait for them, end
-them and submit more. How long others run, and who comes, is drawn from what was seen of them (`observed`).
+The twin's reading becomes a simulated cluster in which our own jobs are clients, so that courses
+may wait for them, end them and submit more. How long others run, and who comes, is drawn from what
+was seen of them (`observed`).
 
-Rule: a look ahead that knows little is worse than none (docs/reproductions/real-slurm.md). While others are there,
-there are no futures before enough of them was seen; nor where earlier looks ahead have promised too much.
+Rule: a look ahead that knows little is worse than none (docs/reproductions/real-slurm.md). While
+others are there, there are no futures before enough of them was seen; nor if earlier looks ahead
+have promised too much.
 """
 
 from __future__ import annotations
@@ -32,7 +35,8 @@ from windrow.strategies.base import JobPlan, OwnJob, View, best_nodes
 Floats = NDArray[np.float64]
 
 START_S = 2
-"""What it takes to pass work on from one job to the next: a round of the scheduler, the start of an agent."""
+"""What it takes to pass work on from one job to the next: a round of the scheduler, the start of an
+agent."""
 _MANY = 3  # a job of others is met in every play, for longer than a task of ours
 _FRESH_S = 2.0  # how old a reading may be: which of our jobs run must be right
 
@@ -40,7 +44,8 @@ _FRESH_S = 2.0  # how old a reading may be: which of our jobs run must be right
 class Ahead:
     """Looks ahead from the twin's readings.
 
-    `errors` tells what own tasks took so far, as parts of what was expected. `is_trusted` False: only watch.
+    `errors` tells what own tasks took so far, as parts of what was expected. `is_trusted` False:
+    only watch.
     """
 
     def __init__(
@@ -51,7 +56,9 @@ class Ahead:
         *,
         is_trusted: bool = True,
     ) -> None:
-        self._twin, self._errors, self._is_trusted = twin, errors, is_trusted
+        self._twin = twin
+        self._errors = errors
+        self._is_trusted = is_trusted
         self.observer = observer or Observer()
         self._last: Snapshot | None = None
         self._mine: set[str] = set()
@@ -67,10 +74,22 @@ class Ahead:
         is_trusted: bool = True,
         keeps: bool = True,
     ) -> Ahead:
-        """A look ahead on this queue; `keeps` False: what is seen meanwhile is not kept for other runs."""
-        accounts = queue if isinstance(queue, Accounts) else None
-        place = queue.name if accounts is None else accounts.place
-        return cls(twin, Observer(ObservedFile(place), accounts, keeps=keeps), errors, is_trusted=is_trusted)
+        """A look ahead on this queue; `keeps` False: what is seen meanwhile is not kept for other
+        runs."""
+        if isinstance(queue, Accounts):
+            accounts = queue
+        else:
+            accounts = None
+        if accounts is None:
+            place = queue.name
+        else:
+            place = accounts.place
+        return cls(
+            twin,
+            Observer(ObservedFile(place), accounts, keeps=keeps),
+            errors,
+            is_trusted=is_trusted,
+        )
 
     def futures(
         self,
@@ -80,31 +99,44 @@ class Ahead:
         requests: Requests,
         elsewhere: Sequence[OwnJob] = (),
     ) -> Callable[[Sampling], Futures] | None:
-        """Futures as of the twin's last reading; None where it cannot be played. `own` are own jobs by queue id.
+        """Futures as of the twin's last reading; None if it cannot be played. `own` are own jobs
+        by queue id.
 
         `elsewhere`: jobs at other sites, whose tasks are done when they should end.
         Times of own jobs are seconds since the epoch, as everywhere outside.
         """
+        snapshot = self._read_as_known(own)
+        if not view.can_submit or not self._knows_enough(view, snapshot):
+            return None
+        by_state = sorted(snapshot.jobs, key=lambda job: not job.is_running)
+        known = [job.id for job in by_state if job.id in own]
+        cluster = with_clients(snapshot, known, self.observer.observed.user, self._twin.policy)
+        if cluster is None or len(known) < len(own):  # just submitted, and not in the reading yet
+            return None
+        mine = [
+            _shifted(own[job_id], -number, snapshot.at_s) for number, job_id in enumerate(known, 1)
+        ]
+        mine += [_shifted(job, job.number, snapshot.at_s) for job in elsewhere]
+        past = self.observer.observed.past()
+        errors = self._errors()
+        return lambda sampling: LiveFutures(
+            cluster, view, mine, done, requests, sampling, past, errors
+        )
+
+    def _read_as_known(self, own: Mapping[str, OwnJob]) -> Snapshot:
+        """A reading in which own jobs are as the run knows them. If the last one is older,
+        something of ours has happened since, which is why we are asked."""
         self._twin.freshen(_FRESH_S)
         snapshot = self._read(own)
         running = {job.id: job.is_running for job in snapshot.jobs}
         if any(running.get(job_id) != job.is_running for job_id, job in own.items()):
-            # Something of ours has happened since, which is why we are asked.
             self._twin.forget()
             snapshot = self._read(own)
-        if not view.can_submit or not self._knows_enough(view, snapshot):
-            return None
-        known = [job.id for job in sorted(snapshot.jobs, key=lambda job: not job.is_running) if job.id in own]
-        cluster = with_clients(snapshot, known, self.observer.observed.user, self._twin.policy)
-        if cluster is None or len(known) < len(own):  # just submitted, and not in the reading yet
-            return None
-        mine = [_shifted(own[job_id], -number, snapshot.at_s) for number, job_id in enumerate(known, 1)]
-        mine += [_shifted(job, job.number, snapshot.at_s) for job in elsewhere]
-        past, errors = self.observer.observed.past(), self._errors()
-        return lambda sampling: LiveFutures(cluster, view, mine, done, requests, sampling, past, errors)
+        return snapshot
 
     def glance(self, own: Collection[str], now_s: float) -> None:
-        """Between decisions: read the queue, if that is worth it and the last time is long enough ago."""
+        """Between decisions: read the queue, if that is worth it and the last time is long enough
+        ago."""
         is_due = not 0 <= now_s - self._looked_s < LOOK_S  # below zero the clock was set back
         if is_due and self.observer.needs_readings:
             self._looked_s = now_s
@@ -121,18 +153,23 @@ class Ahead:
         return snapshot
 
     def _knows_enough(self, view: View, snapshot: Snapshot) -> bool:
-        """Whether there are no other jobs, or enough is known of them for as long as what is left should take."""
+        """Whether there are no other jobs, or enough is known of them for as long as what is left
+        should take."""
         if all(job.id in self._mine for job in snapshot.jobs):
             return True
         _, wait_s, run_s = best_nodes(view, 0, view.levels.last, view.busy_s)
         length_s = max(wait_s, view.busy_s) + run_s
-        return self._is_trusted and length_s < NEVER_S and self.observer.observed.is_enough(length_s)
+        return (
+            self._is_trusted and length_s < NEVER_S and self.observer.observed.is_enough(length_s)
+        )
 
 
 class LiveFutures(SampledFutures):
-    """Futures in which real jobs have to be started: each time that work is passed on from job to job takes `START_S`.
+    """Futures in which real jobs have to be started: each time that work is passed on from job to
+    job takes `START_S`.
 
-    Without that, two jobs that end with one in a play would be taken for as good, and be late each time.
+    Without that, two jobs that end with one in a play would be taken for as good, and be late each
+    time.
     """
 
     @cached_property
@@ -160,22 +197,31 @@ class LiveFutures(SampledFutures):
 
 
 def handovers(course: Course, view: View) -> int:
-    """How often work is passed on from one job of the course to the next: levels by task do so after each level."""
+    """How often work is passed on from one job of the course to the next: levels by task do so
+    after each level."""
     later = 0
     for group in course.then:
         has_begun = group.first == 0 and bool(course.jobs)  # its first level is in the jobs of now
-        later += group.last - group.first + 1 - has_begun if group.how in ("by task", "dealt") else 1
+        if group.how in ("by task", "dealt"):
+            later += group.last - group.first + 1 - has_begun
+        else:
+            later += 1
     if len(course.jobs) < 2 or later:
         return later
-    first, rest = set(course.jobs[0].tasks), course.jobs[-1].tasks
+    first = set(course.jobs[0].tasks)
+    rest = course.jobs[-1].tasks
     parents = view.work.workflow.parents
     return int(any(parent in first for task in rest for parent in parents.of(task).tolist()))
 
 
 def with_clients(
-    snapshot: Snapshot, own: Collection[str], user: Callable[[str], int], policy: str = "conservative"
+    snapshot: Snapshot,
+    own: Collection[str],
+    user: Callable[[str], int],
+    policy: str = "conservative",
 ) -> Cluster | None:
-    """The simulated cluster of a reading, in which own jobs are clients' jobs -1, -2, ... None: it is inconsistent."""
+    """The simulated cluster of a reading, in which own jobs are clients' jobs -1, -2, ... None: it
+    is inconsistent."""
     running = [job for job in snapshot.jobs if job.is_running and job.nodes > 0]
     if sum(job.nodes for job in running) > snapshot.nodes:
         return None
@@ -188,4 +234,6 @@ def _shifted(job: OwnJob, number: int, base_s: float) -> OwnJob:
     """The same job, with the twin's number and with times that count from its reading."""
     base = int(base_s)
     since = {task: at - base for task, at in job.running_since_s.items()}
-    return replace(job, number=number, expected_end_s=job.expected_end_s - base, running_since_s=since)
+    return replace(
+        job, number=number, expected_end_s=job.expected_end_s - base, running_since_s=since
+    )

@@ -1,12 +1,15 @@
-"""What was seen of a queue: who came, what they asked for, how long they ran, and when anybody was looking.
+"""What was seen of a queue: who came, what they asked for, how long they ran, and when anybody was
+looking.
 
-It comes from readings of the queue, and from the site's accounts where these tell. A reading shows who is there; who is
-gone at the next one ended in between. Pure: `observer` does the reading, `observed_file` the keeping.
+It comes from readings of the queue, and from the site's accounts if these tell. A reading shows
+who is there; who is gone at the next one ended in between. Pure: `observer` does the reading,
+`observed_file` the keeping.
 
-Rule 1: `spans` are the times in which no arrival went unseen. A job counts as an arrival only if it came in one of
-them; of the others no more is used than how long they ran.
+Rule 1: `spans` are the times in which no arrival went unseen. A job counts as an arrival only if it
+came in one of them; of the others no more is used than how long they ran.
 Rule 2: of two records of one job, the one that knows its end counts, else the newer one.
-Rule 3: it stays small: the last jobs of the last days.
+Rule 3: it stays small: the last jobs of the last days. Jobs that are in the queue now do not count
+towards the bound.
 """
 
 from __future__ import annotations
@@ -27,13 +30,15 @@ DAYS_KEPT = 8
 ENOUGH_ENDS = 20
 """Jobs of others that must have been seen to end, before they tell how others run."""
 ENOUGH_TIMES = 2.0
-"""How many times as long as a run is expected to take one must have watched, to know who comes meanwhile."""
+"""How many times as long as a run is expected to take one must have watched, to know who comes
+meanwhile."""
 _GAP_S = 300.0  # readings further apart than this do not tell who came between them
 
 
 @dataclass
 class Observed:
-    """The others' jobs by id, and the spans of time in which all arrivals are known. Ids of own jobs are not in it."""
+    """The others' jobs by id, and the spans of time in which all arrivals are known. Ids of own
+    jobs are not in it."""
 
     jobs: dict[str, PastJob] = field(default_factory=dict)
     spans: tuple[Span, ...] = ()
@@ -46,11 +51,13 @@ class Observed:
         return self._users.setdefault(name, len(self._users))
 
     def look(self, snapshot: Snapshot, own: Collection[str] = (), *, sees_all: bool = True) -> None:
-        """Take in a reading. `own` are the ids of jobs that are ours. Readings come in the order of time.
+        """Take in a reading. `own` are the ids of jobs that are ours. Readings come in the order of
+        time.
 
         `sees_all` False: others than readings say when all arrivals are known.
         """
-        at, last = snapshot.at_s, self._read_s
+        at = snapshot.at_s
+        last = self._read_s
         follows = last is not None and 0 <= at - last <= _GAP_S
         now = {job.id: job for job in snapshot.jobs if job.id not in own}
         for job in now.values():
@@ -58,7 +65,8 @@ class Observed:
         if follows and last is not None:
             for gone in (job for job_id, job in self._there.items() if job_id not in now):
                 self._missed(gone, (last + at) / 2)
-        self._there, self._read_s = now, at
+        self._there = now
+        self._read_s = at
         if sees_all:  # the first look of several says nothing of arrivals: it only opens the span
             self._add_span((last, at) if follows and last is not None else (at, at))
         self._trim(at)
@@ -79,7 +87,7 @@ class Observed:
         self._trim(max((end for _, end in self.spans), default=0.0))
 
     def forget(self, ids: Iterable[str]) -> None:
-        """These were no jobs of others."""
+        """These were not jobs of others."""
         for job_id in ids:
             self.jobs.pop(job_id, None)
 
@@ -94,44 +102,63 @@ class Observed:
         return sum(end - start for start, end in self.spans)
 
     def is_enough(self, length_s: float) -> bool:
-        """Whether it says how long others run, and who comes while a run takes that long, if all goes as expected."""
+        """Whether it says how long others run, and who comes while a run takes that long, if all
+        goes as expected."""
         return self.ends >= ENOUGH_ENDS and self.known_s >= min(DAY_S, ENOUGH_TIMES * length_s)
 
     def past(self) -> QueuePast:
-        """The past as futures want it: times count from now, and those in which no one looked are left out.
+        """The past as futures want it: times count from now, and those in which no one looked are
+        left out.
 
         Less than a day is stretched to a week.
         """
-        came = np.array([self._ago(job.submitted_s) for job in self.jobs.values()], dtype=np.float64)
+        came = np.array(
+            [self._ago(job.submitted_s) for job in self.jobs.values()], dtype=np.float64
+        )
         known_s = int(self.known_s)
-        # Who was there before anybody looked is no arrival: they come first, and before the time that is known.
+        # Who was there before the first look did not arrive: they come first, and before the time
+        # that is known.
         submit = np.where(np.isnan(came), -known_s - 1, -np.nan_to_num(came)).astype(np.int64)
         found = [(j.nodes, j.requested_s, _whole(j), self.user(j.user)) for j in self.jobs.values()]
         rows = np.column_stack([submit, np.array(found, dtype=np.int64).reshape(-1, 4)])
         past = QueuePast(rows[np.argsort(submit, kind="stable")], -known_s)
-        return past if known_s >= DAY_S else stretched(past)
+        if known_s >= DAY_S:
+            return past
+        return stretched(past)
 
     def _ago(self, at_s: float) -> float:
-        """How much of the known time has gone by since then; NaN where that is not part of it."""
+        """How much of the known time has gone by since then; NaN if that is not part of it."""
         later = sum(end - start for start, end in self.spans if start > at_s)
         inside = [end - at_s for start, end in self.spans if start <= at_s <= end]
-        return later + inside[0] if inside else float("nan")
+        if inside:
+            return later + inside[0]
+        return float("nan")
 
     def _sighted(self, job: OthersJob, at_s: float, last_s: float | None) -> None:
         """A job is in the queue. New ones came since the last reading, if that was not long ago."""
         known = self.jobs.get(job.id)
-        if known is not None and known.ended_s is not None and (job.started_s or at_s) < known.ended_s:
+        if (
+            known is not None
+            and known.ended_s is not None
+            and (job.started_s or at_s) < known.ended_s
+        ):
             return  # its end is known already, and the queue is still clearing up after it
         if known is not None and known.ended_s is None:
             submitted = known.submitted_s
         elif last_s is not None and self._there.get(job.id) is None:
-            submitted = at_s if job.started_s is None else min(at_s, max(last_s, job.started_s))
+            if job.started_s is None:
+                submitted = at_s
+            else:
+                submitted = min(at_s, max(last_s, job.started_s))
         else:
             submitted = min(at_s, job.started_s or at_s) - 1.0
-        self.jobs[job.id] = PastJob(job.id, job.user, job.nodes, max(1, job.requested_s), submitted, job.started_s)
+        self.jobs[job.id] = PastJob(
+            job.id, job.user, job.nodes, max(1, job.requested_s), submitted, job.started_s
+        )
 
     def _missed(self, gone: OthersJob, about_s: float) -> None:
-        """A job is no longer there: if it ran, it ended about then. If it waited, it may or may not have run since."""
+        """A job is no longer there: if it ran, it ended about then. If it waited, it may or may not
+        have run since."""
         known = self.jobs.get(gone.id)
         if known is None or known.started_s is None or known.ended_s is not None:
             return
@@ -155,16 +182,25 @@ class Observed:
 
     def _trim(self, now_s: float) -> None:
         """Forget what is too old or too much; what is forgotten is no longer known."""
-        since = now_s - DAYS_KEPT * DAY_S
-        if len(self.jobs) > JOBS_KEPT:
-            newest = sorted(job.submitted_s for job in self.jobs.values())[-JOBS_KEPT:]
-            since = max(since, newest[0])
+        gone = [job for job_id, job in self.jobs.items() if job_id not in self._there]
+        ended = sorted(job.submitted_s for job in gone if job.ended_s is not None)
+        others = sorted(
+            job.submitted_s for job in gone if job.ended_s is None
+        )  # held, or gone unseen
+        oldest = [came[-JOBS_KEPT] for came in (ended, others) if len(came) > JOBS_KEPT]
+        since = max([now_s - DAYS_KEPT * DAY_S, *oldest])
         if since > min((start for start, _ in self.spans), default=since):
-            self.spans = tuple((max(start, since), end) for start, end in self.spans if end >= since)
-        in_queue = self._there
-        self.jobs = {k: job for k, job in self.jobs.items() if job.submitted_s >= since or k in in_queue}
+            self.spans = tuple(
+                (max(start, since), end) for start, end in self.spans if end >= since
+            )
+        there = self._there
+        self.jobs = {
+            k: job for k, job in self.jobs.items() if job.submitted_s >= since or k in there
+        }
 
 
 def _whole(job: PastJob) -> int:
-    """How long it ran, in whole seconds, no longer than it asked for; 0 where that is not known."""
-    return 0 if job.run_s is None else max(1, min(job.requested_s, round(job.run_s)))
+    """How long it ran, in whole seconds, no longer than it asked for; 0 if that is not known."""
+    if job.run_s is None:
+        return 0
+    return max(1, min(job.requested_s, round(job.run_s)))

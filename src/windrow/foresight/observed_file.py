@@ -1,8 +1,8 @@
 """What was seen of a queue, kept across runs: one small file per queue in the user's state folder.
 
-Rule 1: many managers may keep at once. Each reads, merges and replaces the file under a lock; readers need none, since
-a file is replaced whole. Rule 2: a file that cannot be understood is reported once and started again: it is a
-convenience.
+Rule 1: many managers may keep at once. Each reads, merges and replaces the file under a lock;
+readers need none, since a file is replaced whole. Rule 2: a file that cannot be understood is
+reported once and started again: it is a convenience.
 Rule 3: it holds who submitted what and when, so it is for its owner alone.
 """
 
@@ -44,10 +44,13 @@ class ObservedFile:
 
     def __init__(self, place: str, folder: Path | None = None, say: Say = logger.warning) -> None:
         name = re.sub(r"[^A-Za-z0-9._-]+", "-", place).strip(".-") or "queue"
-        self.place, self.path, self._say = place, (folder or default_folder()) / f"{name}.json", say
+        self.place = place
+        self.path = (folder or default_folder()) / f"{name}.json"
+        self._say = say
 
     def load(self) -> Observed:
-        """What was kept; nothing where there is no file, or none that can be understood. OutsideError: unreadable."""
+        """What was kept; nothing if there is no file, or none that can be understood.
+        OutsideError: unreadable."""
         try:
             content = msgspec.json.decode(self.path.read_bytes(), type=_ObservedRecord)
         except FileNotFoundError:
@@ -58,20 +61,28 @@ class ObservedFile:
             self._say(f"{self.path} is broken; observations of this queue start again")
             return Observed()
         if (content.format, content.place) != (FORMAT, self.place):
-            self._say(f"{self.path} is of another queue or version; observations of this queue start again")
+            self._say(
+                f"{self.path} is of another queue or version; observations of this queue start "
+                "again"
+            )
             return Observed()
         jobs = [PastJob(*row) for row in content.jobs]
         return Observed({job.id: job for job in jobs}, content.spans)
 
     def keep(self, observed: Observed) -> None:
-        """Add this to the file, and to `observed` what others have added since. OutsideError where that cannot be."""
+        """Add this to the file, and to `observed` what others have added since. OutsideError if
+        that cannot be."""
         with disk_faults(f"{self.path}: cannot be written"):
             self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             with held(self.path.with_suffix(".lock")):
                 observed.merge(self.load())
                 rows = tuple(map(_IN_ORDER, observed.jobs.values()))
                 with replacing(self.path, lasting=False) as file:
-                    file.write(msgspec.json.encode(_ObservedRecord(FORMAT, self.place, observed.spans, rows)))
+                    file.write(
+                        msgspec.json.encode(
+                            _ObservedRecord(FORMAT, self.place, observed.spans, rows)
+                        )
+                    )
 
 
 def default_folder() -> Path:

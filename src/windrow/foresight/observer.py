@@ -1,9 +1,12 @@
-"""Watches a queue for as long as a run lasts: readings, the site's accounts, and what earlier runs have kept.
+"""Watches a queue for as long as a run lasts: readings, the site's accounts, and what earlier runs
+have kept.
 
-Rule 1: nothing here stops a run. What cannot be asked or kept is done without; only a file that cannot be used is
-mentioned, and once. Rule 2: accounts are asked seldom, a few hours first and a week only where that is little, and
-later only for what is new: a week of a large site is a heavy question.
-Rule 3: accounts are believed if they know the jobs that a reading shows. Many sites show users their own jobs alone.
+Rule 1: nothing here stops a run. What cannot be asked or kept is done without; only a file that
+cannot be used is mentioned, and once. Rule 2: accounts are asked seldom, a few hours first and a
+week only if that is little, and later only for what is new: a week of a large site is a heavy
+question.
+Rule 3: accounts are believed if they know the jobs that a reading shows. Many sites show users
+their own jobs alone.
 """
 
 import logging
@@ -28,7 +31,8 @@ _KNOWN_PART = 0.9  # of the jobs that a reading shows running must be in the acc
 
 
 class Observer:
-    """What is known of one queue. Without a file nothing is kept; without accounts, only readings count."""
+    """What is known of one queue. Without a file nothing is kept; without accounts, only readings
+    count."""
 
     def __init__(
         self,
@@ -56,7 +60,8 @@ class Observer:
 
     @property
     def needs_readings(self) -> bool:
-        """Whether readings between decisions are worth their price: accounts know more than they can tell."""
+        """Whether readings between decisions are worth their price: accounts know more than they
+        can tell."""
         return self._accounts is None
 
     def look(self, snapshot: Snapshot, own: Collection[str]) -> None:
@@ -67,10 +72,12 @@ class Observer:
         if snapshot.at_s >= self._next_keep_s:
             self._next_keep_s = snapshot.at_s + LOOK_S
             self.keep()
-            self.observed.forget(own)  # to the user's other runs, whose readings are in the file, we are others
+            self.observed.forget(
+                own
+            )  # to the user's other runs, whose readings are in the file, we are others
 
     def keep(self) -> None:
-        """Write down what was seen, for the runs to come; nothing where no other user was there."""
+        """Write down what was seen, for the runs to come; nothing if no other user was there."""
         if self._memory is not None and self.observed.jobs:
             self._memory.keep([self.observed])
 
@@ -87,13 +94,18 @@ class Observer:
             logger.debug("the accounting of this queue does not show other users' jobs")
             self._accounts = None
             return
-        if self._told_until_s is None:  # accounts may have started, or been purged, after the time that was asked for
+        if (
+            self._told_until_s is None
+        ):  # accounts may have started, or been purged, after the time that was asked for
             since_s = max(since_s, min((job.submitted_s for job in jobs), default=now))
-        self._next_ask_s, self._pause_s, self._told_until_s = now + LOOK_S, LOOK_S, now
+        self._next_ask_s = now + LOOK_S
+        self._pause_s = LOOK_S
+        self._told_until_s = now
         self.observed.learn((job for job in jobs if job.id not in own), since_s, now)
 
     def _asked(self, accounts: Accounts, now_s: float) -> tuple[list[PastJob] | None, float]:
-        """What they say, and since when: what is new, or as much as is worth having where little is known."""
+        """What they say, and since when: what is new, or as much as is worth having if little is
+        known."""
         if self._told_until_s is not None:
             since = max(now_s - _BACK_S[-1], self._told_until_s - _LAG_S)
             return accounts.past_jobs(since), since
@@ -110,6 +122,8 @@ def _is_complete(jobs: Collection[PastJob], snapshot: Snapshot, own: Collection[
     running = [
         job.id
         for job in snapshot.jobs
-        if job.started_s is not None and job.started_s < snapshot.at_s - _LAG_S and job.id not in own
+        if job.started_s is not None
+        and job.started_s < snapshot.at_s - _LAG_S
+        and job.id not in own
     ]
     return sum(job_id in known for job_id in running) >= _KNOWN_PART * len(running)

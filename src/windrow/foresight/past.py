@@ -1,12 +1,14 @@
 """What a cluster's past says of its future: how long jobs will run, and who else will come.
 
-Law: nothing here knows more than a user of the cluster does. Of jobs that wait or run, their requests, users and
-elapsed times; of those that ended, how long they ran; of those to come, nothing: the past days stand for them.
+Law: nothing here knows more than a user of the cluster does. Of jobs that wait or run, their
+requests, users and elapsed times; of those that ended, how long they ran; of those to come,
+nothing: the past days stand for them.
 
-Users ask for more time than they need, each in a way of their own, and go on doing so. So a job's run time is drawn
-from the shares of their requests that its user's last jobs took, and of a job that runs already, from those shares that
-are above what it has had. Where requests are exact, all shares are one, and so are the forecasts. No way to predict is
-best everywhere, so futures take turns among three (`TURNS`): what is good in all of them does not hang on one.
+Users ask for more time than they need, each in a way of their own, and keep doing so. So a job's
+run time is drawn from the shares of their requests that its user's last jobs took, and of a job
+that runs already, from those shares that are above what it has had. If requests are exact, all
+shares are one, and so are the forecasts. No way to predict is best everywhere, so futures take
+turns among three (`TURNS`): what is good in all of them does not hang on one.
 """
 
 from dataclasses import dataclass
@@ -21,7 +23,7 @@ from windrow.sim.cluster import Cluster
 
 DAY_S = 86_400
 TURNS = ("shares", "requests", "last two", "shares")
-"""How run times are predicted in futures 0, 1, 2, 3, and so on again, where the ways are mixed."""
+"""How run times are predicted in futures 0, 1, 2, 3, and so on again, if the ways are mixed."""
 
 _REMEMBERED = 4000  # past jobs that count
 _OF_USER = 10  # ended jobs of a user that count
@@ -34,7 +36,8 @@ SUBMIT, NODES, REQUESTED, RUN, USER = range(5)
 
 @dataclass(frozen=True)
 class QueuePast:
-    """Jobs that others have submitted, in order, as rows of the columns above. RUN is 0 for those that have not ended.
+    """Jobs that others have submitted, in order, as rows of the columns above. RUN is 0 for those
+    that have not ended.
 
     `since_s`: from when on all submissions are known.
     """
@@ -53,7 +56,7 @@ class QueuePast:
         return shares
 
     def shares_of(self, user: int, last: int = _OF_USER) -> Floats:
-        """The shares of a user's last jobs, ascending; of everybody's, where there are too few."""
+        """The shares of a user's last jobs, ascending; of all users', if there are too few."""
         own = self.shares[self._ended[:, USER] == user][-last:]
         return np.sort(own if len(own) >= min(_FEW, last) else self.everybody)
 
@@ -63,19 +66,25 @@ class QueuePast:
         return np.sort(self.shares[-_OF_ALL:])
 
     def mean_run_s(self, user: int) -> float:
-        """The mean of what the user's last two jobs ran; 0 where there are none."""
+        """The mean of what the user's last two jobs ran; 0 if there are none."""
         own = self._ended[self._ended[:, USER] == user, RUN][-2:]
-        return float(own.mean()) if len(own) else 0.0
+        if len(own):
+            return float(own.mean())
+        return 0.0
 
 
 def past_of(cluster: Cluster) -> QueuePast:
-    """The past of a simulated cluster: the log's jobs up to now, with the run times of those that are gone."""
+    """The past of a simulated cluster: the log's jobs up to now, with the run times of those that
+    are gone."""
     rows = cluster.arrived(_REMEMBERED)
-    return QueuePast(rows, int(rows[0, SUBMIT]) if len(rows) else cluster.now_s)
+    if not len(rows):
+        return QueuePast(rows, cluster.now_s)
+    return QueuePast(rows, int(rows[0, SUBMIT]))
 
 
 def failures_of(cluster: Cluster, since_s: int) -> Failures:
-    """How often the nodes of a simulated cluster fail, by failures from then to now: too few for more than means."""
+    """How often the nodes of a simulated cluster fail, by failures from then to now: too few for
+    more than means."""
     rows = cluster.failed()
     rows = rows[rows[:, 0] >= since_s]
     if not len(rows):
@@ -88,12 +97,16 @@ class RunPredictor:
     """Draws run times. One for each decision: it remembers the shares of each user."""
 
     def __init__(self, past: QueuePast, how: str) -> None:
-        self._past, self._how = past, how
+        self._past = past
+        self._how = how
         self._shares: dict[int, Floats] = {}
 
     def draw(self, rows: Ints, elapsed_s: Ints, draw: np.random.Generator) -> Ints:
-        """A run time for each row (requested time, user) of a job that has run for `elapsed_s` and still runs."""
-        chance = draw.random(len(rows))  # drawn even if it is not used: what is drawn next must not depend on the way
+        """A run time for each row (requested time, user) of a job that has run for `elapsed_s` and
+        still runs."""
+        chance = draw.random(
+            len(rows)
+        )  # drawn even if it is not used: what is drawn next must not depend on the way
         if self._how == "requests":
             return rows[:, 0].copy()
         jobs = zip(rows.tolist(), elapsed_s.tolist(), chance.tolist(), strict=True)
@@ -113,15 +126,19 @@ class RunPredictor:
         return min(requested, elapsed + 1 + int(luck * (requested - elapsed)))
 
     def _by_last_two(self, requested: int, user: int, elapsed: int, _luck: float) -> int:
-        """The mean of the user's last two (Tsafrir, Etsion and Feitelson, 2007); an outlived one is doubled."""
+        """The mean of the user's last two (Tsafrir, Etsion and Feitelson, 2007); an outlived one is
+        doubled."""
         predicted = self._past.mean_run_s(user) or requested
         while predicted <= elapsed:
             predicted *= 2
         return min(requested, max(1, round(predicted)))
 
 
-def arrivals(past: QueuePast, now_s: int, runs: RunPredictor, days: int, draw: np.random.Generator) -> Ints:
-    """Who arrives from now on, as rows of a log: day by day, each day one of the last seven at the same hours."""
+def arrivals(
+    past: QueuePast, now_s: int, runs: RunPredictor, days: int, draw: np.random.Generator
+) -> Ints:
+    """Who arrives from now on, as rows of a log: day by day, each day one of the last seven at the
+    same hours."""
     known = min(7, max(1, (now_s - past.since_s) // DAY_S))
     rows = past.rows.copy()
     still = np.flatnonzero(rows[:, RUN] == 0)
@@ -129,7 +146,9 @@ def arrivals(past: QueuePast, now_s: int, runs: RunPredictor, days: int, draw: n
     rows[still, RUN] = np.maximum(1, runs.draw(rows[still][:, [REQUESTED, USER]], none, draw))
     blocks = [rows[:0]]
     for day, ago in enumerate(draw.integers(1, known, days, endpoint=True).tolist()):
-        low, high = np.searchsorted(rows[:, SUBMIT], [now_s - ago * DAY_S, now_s - (ago - 1) * DAY_S], side="right")
+        low, high = np.searchsorted(
+            rows[:, SUBMIT], [now_s - ago * DAY_S, now_s - (ago - 1) * DAY_S], side="right"
+        )
         block = rows[low:high].copy()
         block[:, SUBMIT] += (ago + day) * DAY_S
         blocks.append(block)

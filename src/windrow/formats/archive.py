@@ -1,7 +1,8 @@
 """Logs of the Parallel Workloads Archive: which we know, how to get them, what one holds.
 
-Each log is known by the SHA-256 of its unpacked text, so that a copy counts as the same log however it was packed.
-A download is checked before it gets its name: what `fetch` returns is the log, complete, or nothing is left behind.
+Each log is known by the SHA-256 of its unpacked text, so that a copy counts as the same log however
+it was packed. A download is checked before it gets its name: what `fetch` returns is the log,
+complete, or nothing is left behind.
 
 Further logs of the archive can be read as well; they are just not in this table.
 """
@@ -15,9 +16,10 @@ import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
+from windrow.deletion import put
 from windrow.errors import InputError, OutsideError, UserError
 from windrow.files import draft_beside
 from windrow.formats.disk import AnyPath, bare_name, open_bytes
@@ -28,7 +30,7 @@ BASE_URL = "https://www.cs.huji.ac.il/labs/parallel/workload/"
 """Where the archive lives."""
 
 Progress = Callable[[int, int | None], None]
-"""Called with the bytes received so far and, where the server says it, the bytes to come in all."""
+"""Called with the bytes received so far and, if the server says it, the bytes to come in all."""
 
 _BLOCK_BYTES = 1 << 18
 
@@ -60,20 +62,30 @@ ARCHIVE = tuple(ArchiveLog(**entry) for entry in _TABLE["logs"])
 
 
 def find(name: str) -> ArchiveLog:
-    """The log of that name (`KTH-SP2`, in any case, or the name of its file). UserError where there is none."""
+    """The log of that name (`KTH-SP2`, in any case, or the name of its file). UserError if there
+    is none."""
     wanted = name.lower()
     for log in ARCHIVE:
         if wanted in (log.name.lower(), log.file.lower(), bare_name(log.file).lower()):
             return log
-    raise UserError(f"no log is called {name!r}; known logs: {', '.join(log.name for log in ARCHIVE)}")
+    raise UserError(
+        f"no log is called {name!r}; known logs: {', '.join(log.name for log in ARCHIVE)}"
+    )
 
 
 def fetch(
-    name: str, folder: AnyPath, *, base_url: str = BASE_URL, timeout_s: float = 30.0, progress: Progress | None = None
+    name: str,
+    folder: AnyPath,
+    *,
+    base_url: str = BASE_URL,
+    timeout_s: float = 30.0,
+    progress: Progress | None = None,
 ) -> Path:
-    """The log's file in `folder`, downloaded if it is not there yet, its checksum verified either way.
+    """The log's file in `folder`, downloaded if it is not there yet, its checksum verified either
+    way.
 
-    OutsideError where the archive cannot be reached or sends something else; then nothing is left behind.
+    OutsideError if the archive cannot be reached or sends something else; then nothing is left
+    behind.
     """
     log = find(name)
     place = Path(folder) / log.file
@@ -83,13 +95,18 @@ def fetch(
     try:
         place.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise UserError(f"{place.parent}: cannot be created ({error.strerror}); give another folder") from None
+        raise UserError(
+            f"{place.parent}: cannot be created ({error.strerror}); give another folder"
+        ) from None
     with draft_beside(place) as beside:
         with _failures_explained(url, place):
             _download(url, beside, timeout_s, progress)
         if not _is_the_log(beside, log):
-            raise OutsideError(f"{url}: the download is not {log.file} (wrong checksum); try again later, or elsewhere")
-        beside.replace(place)
+            raise OutsideError(
+                f"{url}: the download is not {log.file} (wrong checksum); try again later, or "
+                "elsewhere"
+            )
+        put(beside, place)
     return place
 
 
@@ -104,7 +121,8 @@ def content_sha256(path: AnyPath) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Description:
-    """What is known of a log: from the table where only a name was given, from the file itself where there is one."""
+    """What is known of a log: from the table if only a name was given, from the file itself
+    if there is one."""
 
     name: str
     title: str
@@ -117,46 +135,65 @@ class Description:
     log: Log | None = None
 
     def lines(self) -> list[str]:
-        """The same for people, with what was repaired where the file was read."""
-        lines = [
-            f"{self.name}: {self.title}" if self.title else self.name,
-            f"machine: {self.nodes:,} nodes (processors)",
-            f"recorded: {self.jobs:,} jobs" + (f", {self.start} to {self.end}" if self.start else ""),
-        ]
+        """The same for people, with what was repaired if the file was read."""
+        title = self.name
+        if self.title:
+            title += f": {self.title}"
+        recorded = f"recorded: {self.jobs:,} jobs"
+        if self.start:
+            recorded += f", {self.start} to {self.end}"
+        lines = [title, f"machine: {self.nodes:,} nodes (processors)", recorded]
         if (log := self.log) is not None:
             usable = f"usable: {len(log):,} jobs of {int(log.user.max()) + 1:,} users"
             span = f"submitted over {format_duration(int(log.submit_s[-1]))}"
-            lines += [f"{usable}, {span}, load {log.load:.3f}, widest {int(log.nodes.max()):,} nodes"]
+            widest = f"widest {int(log.nodes.max()):,} nodes"
+            lines.append(f"{usable}, {span}, load {log.load:.3f}, {widest}")
             lines += log.repairs.lines()
-        lines += [f"source: {self.url}"] if self.url else []
-        return lines + (["notice: " + " ".join(self.notice.split())] if self.notice else [])
+        if self.url:
+            lines.append(f"source: {self.url}")
+        if self.notice:
+            lines.append("notice: " + " ".join(self.notice.split()))
+        return lines
 
 
 def describe(name_or_path: AnyPath, *, nodes: int | None = None) -> Description:
-    """What is known of an archive log by name, or of any SWF file by path (`nodes` as in read_log)."""
+    """What is known of an archive log by name, or of any SWF file by path (`nodes` as in
+    read_log)."""
     path = name_or_path
     if not Path(path).is_file() and os.sep not in str(path):
         try:
             entry = find(str(path))
         except UserError as error:
             raise UserError(f"{error}; and there is no such file") from None
-        return Description(entry.name, entry.title, entry.processors, entry.jobs, entry.start, entry.end, entry.url)
+        return Description(
+            entry.name, entry.title, entry.processors, entry.jobs, entry.start, entry.end, entry.url
+        )
     log = read_log(path, nodes=nodes)
     header = read_swf_header(path)
-    checksum = content_sha256(path)
-    known = next((entry for entry in ARCHIVE if entry.sha256 == checksum), None)
     places = [header.get(label, "").splitlines()[:1] for label in ("Computer", "Installation")]
-    return Description(
-        name=known.name if known else log.name,
-        title=known.title if known else ", ".join(line for lines in places for line in lines),
+    found = Description(
+        name=log.name,
+        title=", ".join(line for lines in places for line in lines),
         nodes=log.machine_nodes,
         jobs=len(log) + log.repairs.dropped,
-        start=known.start if known else header.get("StartTime", ""),
-        end=known.end if known else header.get("EndTime", "unknown"),
-        url=known.url if known else "",
+        start=header.get("StartTime", ""),
+        end=header.get("EndTime", "unknown"),
+        url="",
         notice=header.get("Copyright", ""),
         log=log,
     )
+    checksum = content_sha256(path)
+    for entry in ARCHIVE:
+        if entry.sha256 == checksum:
+            return replace(
+                found,
+                name=entry.name,
+                title=entry.title,
+                start=entry.start,
+                end=entry.end,
+                url=entry.url,
+            )
+    return found
 
 
 @contextmanager
@@ -165,18 +202,25 @@ def _failures_explained(url: str, place: Path) -> Iterator[None]:
     try:
         yield
     except urllib.error.HTTPError as error:
-        raise OutsideError(f"{url}: the server answers {error.code} {error.reason}; {by_hand}") from None
+        raise OutsideError(
+            f"{url}: the server answers {error.code} {error.reason}; {by_hand}"
+        ) from None
     except urllib.error.URLError as error:
         raise OutsideError(f"{url}: cannot be reached ({error.reason}); {by_hand}") from None
     except (OSError, http.client.HTTPException) as error:
-        raise OutsideError(f"{url}: the download failed ({error or type(error).__name__}); {by_hand}") from None
+        raise OutsideError(
+            f"{url}: the download failed ({error or type(error).__name__}); {by_hand}"
+        ) from None
 
 
 def _download(url: str, place: Path, timeout_s: float, progress: Progress | None) -> None:
     request = urllib.request.Request(url, headers={"User-Agent": "windrow"})
     with urllib.request.urlopen(request, timeout=timeout_s) as answer, place.open("xb") as file:
         length = answer.headers.get("Content-Length", "")
-        total = int(length) if re.fullmatch("[0-9]+", length) else None
+        if re.fullmatch("[0-9]+", length):
+            total = int(length)
+        else:
+            total = None
         received = 0
         while block := answer.read(_BLOCK_BYTES):
             file.write(block)

@@ -1,10 +1,12 @@
-"""Reading DAX, the XML of the Pegasus workflow system: version 2.1 (the gallery's generators) and 3.x.
+"""Reading DAX, the XML of the Pegasus workflow system: version 2.1 (the gallery's generators) and
+3.x.
 
-A `<job>` becomes a task: `id`, `name` (its kind), `runtime` (or the profile pegasus:runtime), the profiles
-pegasus:cores, pegasus:nodes and pegasus:memory (megabytes), and its `<argument>` as a command. `<uses>` gives its
-files; one that is inout is both read and written. `<child>` and `<parent>` give the edges, and nothing else does: files
-shared by two tasks make no edge that is not also said. Real files repeat parents and uses, which then count once, and
-state different sizes for one file (see `FileTable` for what holds).
+A `<job>` becomes a task: `id`, `name` (its kind), `runtime` (or the profile pegasus:runtime), the
+profiles pegasus:cores, pegasus:nodes and pegasus:memory (megabytes), and its `<argument>` as a
+command. `<uses>` gives its files; one that is inout is both read and written. `<child>` and
+`<parent>` give the edges, and nothing else does: files shared by two tasks make no edge that is not
+also said. Real files repeat parents and uses, which then count once, and state different sizes for
+one file (see `FileTable` for what holds).
 
 Sub-workflows (`<dax>`, `<dag>`) are refused: the tasks in them are not in the file.
 """
@@ -48,7 +50,8 @@ class _Job:
 
 
 def read_dax(path: AnyPath, outside: Sequence[str] = ()) -> Workflow:
-    """The workflow in a DAX file, `outside` as for `Draft`. InputError or WorkflowError where there is none. Linear."""
+    """The workflow in a DAX file, `outside` as for `Draft`. InputError or WorkflowError if there
+    is none. Linear."""
     return _Dax(path).draft(outside).workflow()
 
 
@@ -63,24 +66,32 @@ class _Dax:
         elements = stream_elements(path)
         root = next(elements)
         if root.tag != "adag":
-            raise self._fault(root, f"not DAX: its outermost element is <{root.tag}>, not <adag>", "")
+            raise self._fault(
+                root, f"not DAX: its outermost element is <{root.tag}>, not <adag>", ""
+            )
         name = root.attributes.get("name", "")
-        self._name = bare_name(path) if name in _NO_NAMES else name
+        if name in _NO_NAMES:
+            self._name = bare_name(path)
+        else:
+            self._name = name
         for element in elements:
             self._add(element)
 
     def draft(self, outside: Sequence[str]) -> Draft:
         """The jobs as columns, edges resolved."""
         ids = [job.id for job in self._jobs]
-        number, own = unique_numbers(ids, outside), unique_numbers(ids)
+        number = unique_numbers(ids, outside)
+        own = unique_numbers(ids)
         for child, parent in self._edges:
             self._jobs[self._known(child, own)].parents.append(self._known(parent, number))
         draft = Draft(self._name, ids, outside)
         draft.files = self._files
         for i, job in enumerate(self._jobs):
             draft.kinds[i] = intern(job.kind)
-            draft.runtime_s[i], draft.memory_bytes[i] = job.runtime_s, job.memory_bytes
-            draft.cores[i], draft.nodes[i] = job.cores, job.nodes
+            draft.runtime_s[i] = job.runtime_s
+            draft.memory_bytes[i] = job.memory_bytes
+            draft.cores[i] = job.cores
+            draft.nodes[i] = job.nodes
             draft.parents.append(job.parents)
             draft.children.append(())
             draft.inputs.append(draft.files.numbers(job.inputs))
@@ -95,7 +106,9 @@ class _Dax:
                 self._jobs.append(self._job(element))
             case "child":
                 child = self._ref(element)
-                self._edges.extend((child, self._ref(parent)) for parent in element.children("parent"))
+                self._edges.extend(
+                    (child, self._ref(parent)) for parent in element.children("parent")
+                )
             case "file":
                 self._state_size(self._attribute(element, "name", "file"), element, by_writer=False)
             case "dax" | "dag":
@@ -141,12 +154,18 @@ class _Dax:
         return inputs, outputs
 
     def _state_size(self, file_id: str, element: Element, *, by_writer: bool) -> None:
-        texts = [item.text for item in element.children("metadata") if item.attributes.get("key") == "size"]
+        texts = [
+            item.text
+            for item in element.children("metadata")
+            if item.attributes.get("key") == "size"
+        ]
         text = element.attributes.get("size", texts[0] if texts else None)
         if text is None:
             self._files.number(file_id)
         else:
-            self._files.state_size(file_id, math.ceil(self._number(element, "size", text)), by_writer=by_writer)
+            self._files.state_size(
+                file_id, math.ceil(self._number(element, "size", text)), by_writer=by_writer
+            )
 
     def _attribute(self, element: Element, *names: str) -> str:
         """The first of these attributes that the element has."""
@@ -171,7 +190,8 @@ class _Dax:
     def _known(self, ref: _Ref, number: Mapping[str, int]) -> int:
         job, line = ref
         if job not in number:
-            problem, fix = f"a dependency on the unknown job {job}", "add that job, or remove the dependency"
+            problem = f"a dependency on the unknown job {job}"
+            fix = "add that job, or remove the dependency"
             raise InputError(self._path, problem, line=line, fix=fix)
         return number[job]
 
@@ -180,9 +200,13 @@ class _Dax:
 
 
 def _command(kind: str, argument: Element | None) -> tuple[str, ...]:
-    """The program, then the argument's words, with the names of files written out; () where there is no argument."""
+    """The program, then the argument's words, with the names of files written out; () if there
+    is no argument."""
     if argument is None:
         return ()
     items = argument.content
-    parts = (i if isinstance(i, str) else i.attributes.get("name", i.attributes.get("file", "")) for i in items)
+    parts = (
+        i if isinstance(i, str) else i.attributes.get("name", i.attributes.get("file", ""))
+        for i in items
+    )
     return (kind, *"".join(parts).split())

@@ -1,9 +1,12 @@
-"""A workflow while it is being read: columns that grow task by task, turned into a Workflow at the end.
+"""A workflow while it is being read: columns that grow task by task, turned into a Workflow at the
+end.
 
-Laws: an edge may be said by either of its ends, or by both, or twice, and counts once; a file named twice by a task
-counts once; run times are known for all tasks or for none (then they are 0: the file describes structure only).
+Laws: an edge may be said by either of its ends, or by both, or twice, and counts once; a file named
+twice by a task counts once; run times are known for all tasks or for none (then they are 0: the
+file describes structure only).
 
-Columns are flat arrays of machine numbers, so that a draft of a million tasks costs little beside their names.
+Columns are flat arrays of machine numbers, so that a draft of a million tasks costs little beside
+their names.
 """
 
 from array import array
@@ -18,7 +21,8 @@ from windrow.model import Adjacency, File, Workflow, WorkflowError
 Ints = NDArray[np.int64]
 
 SLIGHTLY_S = 60
-"""Run times no further below zero are read as 0, and counted: published workflows have some, noise on short runs."""
+"""Run times no further below zero are read as 0, and counted: published workflows have some, noise
+on short runs."""
 
 
 class Lists:
@@ -35,7 +39,8 @@ class Lists:
         self._ends.append(len(self._flat))
 
     def append_mapped(self, names: Sequence[str], numbers: Mapping[str, int]) -> None:
-        """The list of the next task, by names. KeyError where one is unknown; then this object is of no more use."""
+        """The list of the next task, by names. KeyError if one is unknown; then this object is
+        of no more use."""
         if names:
             self._flat.extend(map(numbers.__getitem__, names))
         self._ends.append(len(self._flat))
@@ -46,10 +51,12 @@ class Lists:
 
 
 class FileTable:
-    """Gathers mentions of files: each id once, in order of first mention, with one size; `files()` is the outcome.
+    """Gathers mentions of files: each id once, in order of first mention, with one size; `files()`
+    is the outcome.
 
-    Formats that state a file's size at every use contradict themselves (most DAX files of the Pegasus gallery do). The
-    law: the size said first by a task that writes the file holds; where no writer says one, the largest a reader says.
+    Formats that state a file's size at every use contradict themselves (most DAX files of the
+    Pegasus gallery do). The law: the size said first by a task that writes the file holds; if no
+    writer says one, the largest a reader says.
     """
 
     def __init__(self) -> None:
@@ -78,14 +85,19 @@ class FileTable:
             numbers = [self._numbers[file_id] for file_id in file_ids]
         except KeyError:
             numbers = [self.number(file_id) for file_id in file_ids]
-        return numbers if len(numbers) == len(set(numbers)) else list(dict.fromkeys(numbers))
+        if len(numbers) == len(set(numbers)):
+            return numbers
+        return list(dict.fromkeys(numbers))
 
     def state_size(self, file_id: str, size_bytes: int, *, by_writer: bool) -> int:
         """Note what a task says about a file's size; returns the file's number."""
         number = self.number(file_id)
         if not self._settled[number]:
-            settled = by_writer or size_bytes < 0  # a negative size stays, for the model to refuse it
-            self._sizes[number] = size_bytes if settled else max(self._sizes[number], size_bytes)
+            # A negative size stays, for the model to refuse it.
+            settled = by_writer or size_bytes < 0
+            if not settled:
+                size_bytes = max(self._sizes[number], size_bytes)
+            self._sizes[number] = size_bytes
             self._settled[number] = settled
         return number
 
@@ -98,8 +110,8 @@ class FileTable:
 class Draft:
     """Columns of a workflow whose tasks are known by name from the start, and otherwise not yet.
 
-    `outside` are tasks that are not in the file, of the run that it adds to: behind its own, and nothing else is known
-    of them.
+    `outside` are tasks that are not in the file, of the run that it adds to: behind its own, and
+    nothing else is known of them.
     """
 
     def __init__(self, name: str, ids: Sequence[str], outside: Sequence[str] = ()) -> None:
@@ -116,8 +128,10 @@ class Draft:
         self.counts: dict[str, NDArray[np.int64]] = {}
         self.guessed_run_times = 0
         self.commands: dict[int, tuple[str, ...]] = {}
-        self.parents, self.children = Lists(), Lists()
-        self.inputs, self.outputs = Lists(), Lists()
+        self.parents = Lists()
+        self.children = Lists()
+        self.inputs = Lists()
+        self.outputs = Lists()
         self.files = FileTable()
 
     def count(self, task: int, counts: Iterable[tuple[str, int]]) -> None:
@@ -126,17 +140,11 @@ class Draft:
             self.counts.setdefault(name, np.zeros(len(self.ids), dtype=np.int64))[task] = number
 
     def workflow(self) -> Workflow:
-        """The finished workflow. WorkflowError where the tasks do not make one."""
+        """The finished workflow. WorkflowError if the tasks do not make one."""
         for lists in (self.parents, self.children, self.inputs, self.outputs):
             for _ in range(self.outside):
                 lists.append(())
-        # Each task's parents: those it names, in its order, then those that name it as a child. Each once.
-        n, parents, children = len(self.ids), self.parents.adjacency(), self.children.adjacency()
-        child = np.concatenate([parents.sources(), children.index])
-        parent = np.concatenate([parents.index, children.sources()])
-        first = np.sort(np.unique(child * n + parent, return_index=True)[1])
-        if (late := child[child >= n - self.outside]).size:
-            raise WorkflowError(f"task {self.ids[late[0]]} of the run cannot come after tasks that are added to it")
+        parents = self._all_parents()
         slightly = (self.runtime_s < 0) & (self.runtime_s >= -SLIGHTLY_S)
         self.runtime_s[slightly] = 0
         return Workflow(
@@ -149,7 +157,7 @@ class Draft:
             memory_bytes=self.memory_bytes,
             disk_bytes=self.disk_bytes,
             counts=self.counts,
-            parents=Adjacency.from_edges(n, child[first], parent[first]),
+            parents=parents,
             files=self.files.files(),
             inputs=self.inputs.adjacency(),
             outputs=self.outputs.adjacency(),
@@ -157,6 +165,22 @@ class Draft:
             mended_run_times=int(slightly.sum()),
             guessed_run_times=self.guessed_run_times,
         )
+
+    def _all_parents(self) -> Adjacency:
+        """Each task's parents: those it names, in its order, then those that name it as a child.
+        Each once."""
+        n = len(self.ids)
+        parents = self.parents.adjacency()
+        children = self.children.adjacency()
+        child = np.concatenate([parents.sources(), children.index])
+        parent = np.concatenate([parents.index, children.sources()])
+        first = np.sort(np.unique(child * n + parent, return_index=True)[1])
+        late = child[child >= n - self.outside]
+        if late.size:
+            raise WorkflowError(
+                f"task {self.ids[late[0]]} of the run cannot come after tasks that are added to it"
+            )
+        return Adjacency.from_edges(n, child[first], parent[first])
 
     def _all_run_times(self) -> NDArray[np.float64]:
         own = len(self.ids) - self.outside
@@ -167,18 +191,22 @@ class Draft:
         if missing.any():
             found = ", ".join(self.ids[i] for i in np.flatnonzero(missing)[:5])
             raise WorkflowError(
-                f"{int(missing.sum())} of {len(missing)} tasks have no run time ({found}); give one to all or to none"
+                f"{int(missing.sum())} of {len(missing)} tasks have no run time ({found}); give "
+                "one to all or to none"
             )
         return self.runtime_s
 
 
 def unique_numbers(ids: Sequence[str], outside: Sequence[str] = ()) -> Mapping[str, int]:
-    """Each id's place in the list, those `outside` behind the others. WorkflowError where two are equal."""
+    """Each id's place in the list, those `outside` behind the others. WorkflowError if two are
+    equal."""
     if outside and (taken := sorted(set(ids).intersection(outside))):
         raise WorkflowError(f"the run already has a task {taken[0]}; rename the one that is added")
     numbers = {task_id: i for i, task_id in enumerate((*ids, *outside) if outside else ids)}
     if len(numbers) < len(ids) + len(outside):
         twice = sorted({task_id for i, task_id in enumerate(ids) if numbers[task_id] != i})
-        shown = ", ".join(twice[:5]) + (f" and {len(twice) - 5} more" if len(twice) > 5 else "")
+        shown = ", ".join(twice[:5])
+        if len(twice) > 5:
+            shown += f" and {len(twice) - 5} more"
         raise WorkflowError(f"task ids must be unique, given more than once: {shown}")
     return numbers

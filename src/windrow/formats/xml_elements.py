@@ -1,8 +1,10 @@
-"""XML as a stream of elements that know their lines: the root's start first, then each child of the root, complete.
+"""XML as a stream of elements that know their lines: the root's start first, then each child of the
+root, complete.
 
-Expat is fed block by block and an element is forgotten once it was handed out, so memory is that of the largest child
-of the root. ElementTree's iterparse does as much, but does not say on which line an element stands. Entities are
-refused where they are declared: a few lines of them can stand for gigabytes, and no workflow needs any.
+Expat is fed block by block and an element is forgotten once it was handed out, so memory is that of
+the largest child of the root. ElementTree's iterparse does as much, but does not say on which line
+an element stands. Entities are refused where they are declared: a few lines of them can stand for
+gigabytes, and no workflow needs any.
 """
 
 from __future__ import annotations
@@ -21,7 +23,8 @@ _NO_WORKFLOW = "this is not a workflow"
 
 @dataclass(slots=True)
 class Element:
-    """One element: `content` holds its texts and elements in order; tags have lost their namespace."""
+    """One element: `content` holds its texts and elements in order; tags have lost their
+    namespace."""
 
     tag: str
     attributes: dict[str, str]
@@ -39,7 +42,8 @@ class Element:
 
 
 def stream_elements(path: AnyPath) -> Iterator[Element]:
-    """The root without its content, then its children. InputError with the line where the XML is not well-formed."""
+    """The root without its content, then its children. InputError with the line where the XML is
+    not well-formed."""
     builder = _ElementBuilder(path)
     with open_bytes(path) as stream:
         try:
@@ -51,8 +55,13 @@ def stream_elements(path: AnyPath) -> Iterator[Element]:
             problem = f"not well-formed XML ({expat.ErrorString(error.code)})"
             fix = "fix it there, or copy or download it again if it was cut off"
             raise InputError(path, problem, line=error.lineno, fix=fix) from None
-        except (LookupError, ValueError) as error:  # the encoding it declares: unknown, or not one expat can use
-            raise InputError(path, f"cannot be decoded ({error})", line=1, fix="convert it to UTF-8") from None
+        except (
+            LookupError,
+            ValueError,
+        ) as error:  # the encoding it declares: unknown, or not one expat can use
+            raise InputError(
+                path, f"cannot be decoded ({error})", line=1, fix="convert it to UTF-8"
+            ) from None
     yield from builder.take()
 
 
@@ -71,13 +80,19 @@ class _ElementBuilder:
         self.parser.EntityDeclHandler = self._entity
 
     def take(self) -> list[Element]:
-        ready, self._ready = self._ready, []
+        ready = self._ready
+        self._ready = []
         return ready
 
     def _begin(self, tag: str, attributes: dict[str, str]) -> None:
         element = Element(tag.rpartition(":")[2], attributes, self.parser.CurrentLineNumber)
         if len(self._open) >= _DEPTH_MAX:
-            raise InputError(self._path, f"nested more than {_DEPTH_MAX} deep", line=element.line, fix=_NO_WORKFLOW)
+            raise InputError(
+                self._path,
+                f"nested more than {_DEPTH_MAX} deep",
+                line=element.line,
+                fix=_NO_WORKFLOW,
+            )
         if not self._open:
             self._ready.append(element)
         elif len(self._open) > 1:
@@ -91,7 +106,12 @@ class _ElementBuilder:
 
     def _entity(self, name: str, *_: object) -> None:
         line = self.parser.CurrentLineNumber
-        raise InputError(self._path, f"declares the entity {name!r}", line=line, fix="write out what it stands for")
+        raise InputError(
+            self._path,
+            f"declares the entity {name!r}",
+            line=line,
+            fix="write out what it stands for",
+        )
 
     def _characters(self, text: str) -> None:
         if len(self._open) > 1:

@@ -1,1 +1,2 @@
-"""Compiled code: arrays in, arrays out, no objects, no I/O. Importing any module of it but `state` loads numba."""
+"""Compiled code: arrays in, arrays out, no objects, no I/O. Only importing `linking` or `njit`
+loads numba."""

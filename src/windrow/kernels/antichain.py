@@ -1,16 +1,19 @@
 """The largest antichain of a DAG, by the least number of paths that cover it.
 
-Dilworth: the largest number of vertices that can stand side by side is the least number of paths that cover all, where
-paths may share vertices. Covering paths are a flow through a network in which every vertex v is an arc v_in -> v_out
-that must carry at least 1, so the least number of paths is a minimum flow with lower bounds. We begin with a greedy
-flow that covers everything and take back what is too much, along shortest paths in the residual network from an end of
-a path to a beginning of one (Dinic). When none is left, the minimum cut is the antichain. No transitive closure is ever
-built: memory is linear in vertices and edges. A vertex that need not be covered has the lower bound 0.
+Dilworth: the largest number of vertices that can stand side by side is the least number of paths
+that cover all, if paths may share vertices. Covering paths are a flow through a network in which
+every vertex v is an arc v_in -> v_out that must carry at least 1, so the least number of paths is a
+minimum flow with lower bounds. We begin with a greedy flow that covers everything and take back
+what is too much, along shortest paths in the residual network from an end of a path to a beginning
+of one (Dinic). When none is left, the minimum cut is the antichain. No transitive closure is ever
+built: memory is linear in vertices and edges. A vertex that need not be covered has the lower bound
+0.
 
-Rule 1: every vertex carries at least its `least` at all times. Rule 2: what enters a vertex, plus `begin`, equals what
-leaves it, plus `end`, equals `through`.
+Rule 1: every vertex carries at least its `least` at all times. Rule 2: what enters a vertex, plus
+`begin`, equals what leaves it, plus `end`, equals `through`.
 
-Nodes of the network: v is v_in, v + n is v_out. Arc 0 of a node leads to its own other half, the others along edges.
+Nodes of the network: v is v_in, v + n is v_out. Arc 0 of a node leads to its own other half, the
+others along edges.
 """
 
 from __future__ import annotations
@@ -27,7 +30,8 @@ _UNLIMITED = 1 << 62
 
 
 class Network(NamedTuple):
-    """A DAG both ways round, and a flow that covers it. `child_edge` gives each child arc its place in `parent`."""
+    """A DAG both ways round, and a flow that covers it. `child_edge` gives each child arc its place
+    in `parent`."""
 
     parent_start: Ints
     parent: Ints
@@ -42,7 +46,8 @@ class Network(NamedTuple):
 
 
 class Search(NamedTuple):
-    """Room for one search of the residual network: distances, each node's next arc, and a queue or path of nodes."""
+    """Room for one search of the residual network: distances, each node's next arc, and a queue or
+    path of nodes."""
 
     distance: Ints
     at: Ints
@@ -53,7 +58,8 @@ class Search(NamedTuple):
 def cover(net: Network, order: Ints) -> None:
     """Fill the empty flow so that it covers every vertex.
 
-    Each path continues as long as it can: first to children that no path has reached, the rest to the last child.
+    Each path continues as long as it can: first to children that no path has reached, the rest to
+    the last child.
     """
     for v in order:
         if net.through[v] < net.least[v]:
@@ -64,7 +70,10 @@ def cover(net: Network, order: Ints) -> None:
             c = net.child[k]
             last = k + 1 == net.child_start[v + 1]
             if left > 0 and (last or net.through[c] < net.least[c]):
-                amount = left if last else 1
+                if last:
+                    amount = left
+                else:
+                    amount = 1
                 net.flow[net.child_edge[k]] += amount
                 net.through[c] += amount
                 left -= amount
@@ -109,11 +118,14 @@ def _push(net: Network, node: int, arc: int, amount: int) -> None:
 
 @kernel
 def _distances(net: Network, search: Search) -> int:
-    """Fill in each node's distance from the nearest end of a path, -1 where none leads there.
+    """Fill in each node's distance from the nearest end of a path, -1 if none leads there.
 
-    Returns the distance of the nearest beginning of a path and looks no further, or -1 where none can be reached.
+    Returns the distance of the nearest beginning of a path and looks no further, or -1 if none
+    can be reached.
     """
-    n, distance, queue = len(net.through), search.distance, search.nodes
+    n = len(net.through)
+    distance = search.distance
+    queue = search.nodes
     distance[:] = -1
     tail = 0
     for v in range(n):
@@ -138,9 +150,12 @@ def _distances(net: Network, search: Search) -> int:
 
 @kernel
 def _augment(net: Network, search: Search, length: int) -> int:
-    """Take back as much as the path in `search` allows. Returns the depth from which to go on searching."""
-    nodes, at = search.nodes, search.at
-    source, sink = nodes[0] - len(net.through), nodes[length]
+    """Take back as much as the path in `search` allows. Returns the depth from which to go on
+    searching."""
+    nodes = search.nodes
+    at = search.at
+    source = nodes[0] - len(net.through)
+    sink = nodes[length]
     amount = min(net.end[source], net.begin[sink])
     for i in range(length):
         amount = min(amount, _residual(net, nodes[i], at[nodes[i]])[1])
@@ -157,7 +172,10 @@ def _augment(net: Network, search: Search, length: int) -> int:
 @kernel
 def _take_back(net: Network, search: Search, source: int, length: int) -> None:
     """Take back all paths that end in `source` and can be spared by residual paths of `length`."""
-    n, distance, at, nodes = len(net.through), search.distance, search.at, search.nodes
+    n = len(net.through)
+    distance = search.distance
+    at = search.at
+    nodes = search.nodes
     depth = 0
     nodes[0] = source + n
     while depth >= 0 and net.end[source] > 0:
@@ -182,7 +200,8 @@ def _take_back(net: Network, search: Search, source: int, length: int) -> None:
 
 @kernel
 def _members(net: Network, order: Ints) -> NDArray[np.bool_]:
-    """Cover, take back all that can be spared, and say of each vertex whether it is in the largest antichain."""
+    """Cover, take back all that can be spared, and say of each vertex whether it is in the largest
+    antichain."""
     n = len(net.through)
     cover(net, order)
     search = Search(np.empty(2 * n, np.int64), np.empty(2 * n, np.int64), np.empty(2 * n, np.int64))
@@ -198,13 +217,19 @@ def _members(net: Network, order: Ints) -> NDArray[np.bool_]:
     return reached[n:] & ~reached[:n] & (net.least > 0)
 
 
-def largest_antichain(parents: Adjacency, children: Adjacency, order: Ints, among: NDArray[np.bool_]) -> Ints:
+def largest_antichain(
+    parents: Adjacency, children: Adjacency, order: Ints, among: NDArray[np.bool_]
+) -> Ints:
     """The vertices of a largest antichain of those `among`, ascending; `order` is topological.
 
-    On the graphs tried, up to a second and a half for a hundred thousand edges, up to minutes for two million.
+    On the graphs tried, up to a second and a half for a hundred thousand edges, up to minutes for
+    two million.
     """
-    n, edges = parents.vertices, parents.edges
-    child_edge = np.argsort(parents.index, kind="stable")  # the order in which `reversed` lists the same edges
+    n = parents.vertices
+    edges = parents.edges
+    child_edge = np.argsort(
+        parents.index, kind="stable"
+    )  # the order in which `reversed` lists the same edges
     empty = [np.zeros(size, dtype=np.int64) for size in (edges, n, n, n)]
     graph = (parents.start, parents.index, children.start, children.index, child_edge)
     net = Network(*graph, among.astype(np.int64), *empty)

@@ -1,12 +1,15 @@
 """The one decorator of every kernel.
 
-Rule 1: numba is loaded, and a kernel compiled, at its first call from Python, never by an import. Where there is little
-to do, kernels can be called as they are written (`in_python`), with the same answers.
-Rule 2: a kernel that is called by another one is linked into it, not compiled for itself (`linking`); what is called
-from Python is compiled as a whole, once, with all that it calls.
-Rule 3: compiled code is kept in a per-user folder named after a digest of all kernels. Numba's own cache notices a
-change in the file of a kernel, but not in that of another kernel that it calls. So any change compiles again, nothing
-stale is ever loaded, and a read-only installation needs no special care.
+Rule 1: numba is loaded, and a kernel compiled, at its first call from Python, never by an import.
+If there is little to do, kernels can be called as they are written (`in_python`), with the same
+answers.
+Rule 2: a kernel that is called by another one is linked into it, not compiled for itself
+(`linking`); what is called from Python is compiled as a whole, once, with all that it calls.
+Rule 3: compiled code is kept in a per-user folder named after a digest of all kernels. Numba's own
+cache notices a change in the file of a kernel, but not in that of another kernel that it calls. So
+any change compiles again, nothing stale is ever loaded, and a read-only installation needs no
+special care. Kernels of another package may call ours, but not the other way: it has a folder of
+its own, named after its kernels and ours, and a change of its kernels compiles none of ours.
 """
 
 from __future__ import annotations
@@ -18,8 +21,9 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache, cached_property, update_wrapper
+from importlib import import_module
 from pathlib import Path
-from typing import Any, ClassVar, TypeVar, cast
+from typing import Any, ClassVar, Protocol, TypeVar, cast
 
 from windrow.files import held
 from windrow.places import NoHome, user_folder
@@ -28,33 +32,93 @@ logger = logging.getLogger(__name__)
 F = TypeVar("F", bound=Callable[..., Any])
 
 
+OURS = __name__.partition(".")[0]
+
+
 @cache
-def cache_folder() -> str:
-    """Folder for compiled code; `WINDROW_CACHE` overrides where it is put. Empty where no folder can be made."""
+def cache_folder(package: str = OURS) -> str:
+    """Folder for the compiled kernels of this package; `WINDROW_CACHE` overrides where it is put.
+    Empty if no folder can be made."""
     digest = hashlib.sha256()
-    for source in sorted(Path(__file__).parent.rglob("*.py")):
-        digest.update(source.read_bytes())
+    for folder in _folders(package):
+        for source in sorted(folder.rglob("*.py")):
+            digest.update(source.read_bytes())
     try:
         base = Path(os.environ.get("WINDROW_CACHE") or user_folder("cache"))
         folder = base / "kernels" / digest.hexdigest()[:16]
         folder.mkdir(parents=True, exist_ok=True)
-        return str(folder) if os.access(folder, os.W_OK) else ""
+        if os.access(folder, os.W_OK):
+            return str(folder)
+        return ""
     except (OSError, NoHome):
         return ""
 
 
-def is_compiled(*kernels: str) -> bool:
-    """Whether an earlier process has left these kernels (`advance.advance`) compiled in the cache."""
-    return bool(cache_folder()) and all(any(Path(cache_folder()).rglob(f"{name}-*.nbc")) for name in kernels)
+def _folders(package: str) -> list[Path]:
+    """What its kernels may consist of: those beside this module, and its own."""
+    found = [Path(__file__).parent]
+    source = getattr(sys.modules[package], "__file__", None)
+    if package != OURS and source is not None:
+        found.append(Path(source).parent / "kernels")
+    return found
+
+
+def is_compiled(*kernels: str, package: str = OURS) -> bool:
+    """Whether an earlier process has left these kernels (`advance.advance`) of a package compiled
+    in the cache."""
+    folder = cache_folder(package)
+    return bool(folder) and all(any(Path(folder).rglob(f"{name}-*.nbc")) for name in kernels)
 
 
 def is_loaded() -> bool:
-    """Whether this process has loaded numba already, so that calling a kernel costs nothing more than the call."""
+    """Whether this process has loaded numba already, so that calling a kernel costs nothing more
+    than the call."""
     return "numba" in sys.modules
 
 
-SMALL, SMALL_WHEN_COLD = 60, 300
-"""Tasks and jobs, in all, up to which a look ahead in Python takes less time than to load, or to compile, kernels."""
+def load() -> None:
+    """Load numba: from now on kernels are compiled, however little there is to do."""
+    from windrow.kernels import linking  # noqa: F401, PLC0415  (loads numba)
+
+
+# What people would call a kernel, and seconds on a usual machine; what compiles within two seconds
+# is not mentioned.
+COMPILED = {
+    "advance.advance": ("the simulator", 8),
+    "trial.go_on": ("the simulation of whole runs", 8),
+    "estimate.estimate": ("the forecaster", 3),
+    "estimate.run_times": ("the estimate of run times", 3),
+    "play.rollout": ("the look-ahead", 8),
+}
+
+
+def _tell(kernel: str) -> None:
+    """Say that this kernel (`advance.advance`) is to be compiled, and about how long that takes.
+
+    That is logged. A program that set up no logging has it on stderr, once: not from its workers,
+    of which the first compiles for all.
+    """
+    if kernel not in COMPILED:
+        logger.debug("compiling %s", kernel)
+        return
+    what, seconds = COMPILED[kernel]
+    words = f"compiling {what} (once per version, about {seconds} s) ..."
+    if logger.hasHandlers():
+        logger.info(words)
+    elif _is_first_process():
+        print(f"windrow: {words}", file=sys.stderr, flush=True)
+
+
+def _is_first_process() -> bool:
+    from multiprocessing import parent_process  # noqa: PLC0415  (few programs have workers)
+
+    return parent_process() is None
+
+
+SMALL = 60
+SMALL_WHEN_COLD = 300
+"""Tasks and jobs, in all, up to which a look ahead in Python takes less time than to load, or to
+compile, kernels."""
 
 
 def is_small(size: int) -> bool:
@@ -70,7 +134,8 @@ def _is_cold() -> bool:
 class Kernel:
     """A function to be compiled when it is first called.
 
-    To call it is to call what its slot holds, without a frame of Python between: once compiled, the compiled function.
+    To call it is to call what its slot holds, without a frame of Python between: once compiled, the
+    compiled function.
     """
 
     __slots__ = ("__call__", "__dict__")
@@ -78,7 +143,9 @@ class Kernel:
     is_compiling: ClassVar[bool] = True
 
     def __init__(self, function: Callable[..., Any], *, is_lean: bool = False) -> None:
-        self.function, self.is_lean = function, is_lean
+        self.function = function
+        self.is_lean = is_lean
+        self.package = function.__module__.partition(".")[0]
         self.name = f"{function.__module__.rpartition('.')[2]}.{function.__qualname__}"
         update_wrapper(self, function)
         self.__call__ = self._first
@@ -91,21 +158,39 @@ class Kernel:
         return self.__call__(*args)
 
     def _compiled(self, args: tuple[Any, ...]) -> Callable[..., Any]:
-        from windrow.kernels import linking  # noqa: PLC0415  (loads numba)
-
-        folder = cache_folder()
-        if is_compiled(self.name):
-            return linking.compiled(self.function, folder)
-        logger.info(self.name)  # (`advance.advance`); it takes its time
+        compiled = _compiler().compiled
+        folder = cache_folder(self.package)
+        if is_compiled(self.name, package=self.package):
+            return compiled(self.function, folder)
+        _tell(self.name)
         with _alone(folder):
-            return linking.compiled(self.function, folder, args)
+            return compiled(self.function, folder, args)
 
     @cached_property
     def linked(self) -> Any:
         """What other kernels call."""
-        from windrow.kernels import linking  # noqa: PLC0415  (loads numba)
+        return _compiler().linked(self.function, self.is_lean)
 
-        return linking.linked(self.function, self.is_lean)
+
+class _Compiler(Protocol):
+    """How kernels are compiled."""
+
+    def compiled(
+        self, function: Callable[..., Any], folder: str, args: tuple[Any, ...] = ()
+    ) -> Callable[..., Any]:
+        """As Python calls it."""
+
+    def linked(self, function: Callable[..., Any], is_lean: bool) -> Any:
+        """As other kernels call it."""
+
+
+@cache
+def _compiler() -> _Compiler:
+    """Loads numba."""
+    try:
+        return cast(_Compiler, import_module("windrow.kernels.linking"))
+    except (ImportError, AttributeError):  # numba's inner parts are others than we know
+        return cast(_Compiler, import_module("windrow.kernels.njit"))
 
 
 @contextmanager
@@ -135,7 +220,8 @@ def kernel(function: F) -> F:
 
 
 def lean(function: F) -> F:
-    """As `kernel`, for one that neither makes arrays nor is handed any by what it calls: it only borrows them.
+    """As `kernel`, for one that neither makes arrays nor is handed any by what it calls: it only
+    borrows them.
 
     So it need not count references to them, which took as long as the rest of a short kernel.
     """

@@ -1,7 +1,9 @@
-"""LRU caches of all sizes in one pass: how many other blocks were used since a block was used last (Mattson, 1970).
+"""LRU caches of all sizes in one pass: how many other blocks were used since a block was used last
+(Mattson, 1970).
 
-Law: an access hits in a cache of C blocks exactly where fewer than C other blocks were used since the last access to
-the same one. A Fenwick tree over accesses holds a 1 at each block's latest, so that a range of it counts blocks.
+Law: an access hits in a cache of C blocks exactly if fewer than C other blocks were used since
+the last access to the same one. A Fenwick tree over accesses holds a 1 at each block's latest, so
+that a range of it counts blocks.
 """
 
 import numpy as np
@@ -15,8 +17,8 @@ from windrow.model.graph import Ints
 def distances(first: Ints, count: Ints, latest: Ints, tree: NDArray[np.int64], found: Ints) -> None:
     """Adds to `found[d]` each access at distance d; first accesses are not in it.
 
-    Access i is to the blocks `first[i]`, ..., `count[i]` of them. `latest` (zeros, one for each block) and `tree`
-    (zeros, one more than accesses to blocks) are room to work in.
+    Access i is to the blocks `first[i]`, ..., `count[i]` of them. `latest` (zeros, one for each
+    block) and `tree` (zeros, one more than accesses to blocks) are room to work in.
     """
     n = len(tree) - 1
     now = 0

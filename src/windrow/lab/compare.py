@@ -1,8 +1,9 @@
-"""Strategies side by side: the same workflow on the same cluster at the same times, once by each strategy.
+"""Strategies side by side: the same workflow on the same cluster at the same times, once by each
+strategy.
 
-One warm cluster is moved through the submission times and cloned for every trial, so that nothing is simulated twice.
-What a row holds is measured as that of a real run is (`manager.figures`), in whole seconds, without telling its story
-(`lab.figures`); summaries are plain statistics over rows.
+One warm cluster is moved through the submission times and cloned for every trial, so that nothing
+is simulated twice. What a row holds is measured as that of a real run is (`story.figures`), in
+whole seconds, without telling its story (`lab.figures`); summaries are plain statistics over rows.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from windrow.lab.figures import Figures, trial_figures
 from windrow.lab.scenario import Scenario, embedded_log, submission_times
 from windrow.model import Log, NodeShape, Workflow
 from windrow.model.failures import Failures
+from windrow.story.figures import NODE_TIME
 from windrow.strategies import Strategy
 
 if TYPE_CHECKING:
@@ -45,24 +47,33 @@ class Comparison:
 
     def column(self, strategy: str, name: str) -> NDArray[np.float64]:
         """One measure of one strategy, in the order of the submission times."""
-        return np.array([row[name] for row in self.rows if row["strategy"] == strategy], dtype=np.float64)
+        return np.array(
+            [row[name] for row in self.rows if row["strategy"] == strategy], dtype=np.float64
+        )
 
     def summaries(self) -> list[Row]:
         """One dict per strategy: means and spread over the submission times."""
         return [self._summary(name) for name in self.strategies]
 
     def wins(self) -> dict[str, int]:
-        """At how many submission times each strategy had the shortest makespan; ties count for each."""
+        """At how many submission times each strategy had the shortest makespan; ties count for
+        each."""
         makespans = np.stack([self.column(name, "makespan_s") for name in self.strategies])
         best = (makespans == makespans.min(axis=0)).sum(axis=1)
         return dict(zip(self.strategies, best.tolist(), strict=True))
 
     def best(self) -> str:
-        """The strategy with the shortest mean makespan; ties go to fewer node-hours, then to the first."""
-        return str(min(self.summaries(), key=lambda s: (s["makespan_s_mean"], s["used_node_h_mean"]))["strategy"])
+        """The strategy with the shortest mean makespan; ties go to fewer node-hours, then to the
+        first."""
+        return str(
+            min(self.summaries(), key=lambda s: (s["makespan_s_mean"], s["allocated_node_h_mean"]))[
+                "strategy"
+            ]
+        )
 
     def to_table(self) -> pyarrow.Table:
-        """The rows as an Arrow table; `.to_table().to_pandas()` is a data frame where pandas is installed."""
+        """The rows as an Arrow table; `.to_table().to_pandas()` is a data frame if pandas is
+        installed."""
         need_parquet("an Arrow table")
         import pyarrow  # noqa: PLC0415  (heavy, and seldom wanted)
 
@@ -71,7 +82,11 @@ class Comparison:
     def _summary(self, name: str) -> Row:
         makespan = self.column(name, "makespan_s")
         p10, median, p90 = np.percentile(makespan, [10, 50, 90]).tolist()
-        mean = {key: float(self.column(name, key).mean()) for key in self.rows[0] if key not in ("at_s", "strategy")}
+        mean = {
+            key: float(self.column(name, key).mean())
+            for key in self.rows[0]
+            if key not in ("at_s", "strategy")
+        }
         summary = {
             "strategy": name,
             "runs": len(makespan),
@@ -81,12 +96,13 @@ class Comparison:
             "makespan_s_p90": p90,
             "visible_wait_s_mean": mean["visible_wait_s"],
             "hidden_wait_s_mean": mean["hidden_wait_s"],
-            "used_node_h_mean": mean["used_node_s"] / _HOUR_S,
-            "wasted_node_h_mean": mean["wasted_node_s"] / _HOUR_S,
+            **{f"{part}_node_h_mean": mean[f"{part}_node_s"] / _HOUR_S for part in NODE_TIME},
             "jobs_mean": mean["jobs"],
             "killed_jobs_mean": mean["killed_jobs"],
         }
-        return summary | ({"node_failures_mean": mean["node_failures"]} if self.scenario.failures else {})
+        return summary | (
+            {"node_failures_mean": mean["node_failures"]} if self.scenario.failures else {}
+        )
 
 
 def compare(
@@ -109,14 +125,34 @@ def compare(
 ) -> Comparison:
     """Run the workflow with each strategy at each time (seconds from the log's first submission).
 
-    By default: a synthetic log of 128 nodes, all strategies, and every six hours from day 1 to day 7. A strategy is a
-    name, or your own object; `failures` are like `nodes=30d,repair=4h`. A trial takes a millisecond, or some 100 ms
-    where the strategy looks ahead.
+    By default: a synthetic log of 128 nodes, all strategies, and every six hours from day 1 to day
+    7. A strategy is a name, or your own object; `failures` are like `nodes=30d,repair=4h`. A trial
+    takes a millisecond, or some 100 ms if the strategy looks ahead.
     """
-    shape = NodeShape() if shape is None else shape
-    base = embedded_log() if log is None else log
-    fails = read_failures(failures) if isinstance(failures, str) else failures
-    scenario = Scenario(workflow, base, requests, policy, cap, margin, shape, noise, seed, priority, placement, fails)
+    if shape is None:
+        shape = NodeShape()
+    if log is None:
+        base = embedded_log()
+    else:
+        base = log
+    if isinstance(failures, str):
+        fails = read_failures(failures)
+    else:
+        fails = failures
+    scenario = Scenario(
+        workflow,
+        base,
+        requests,
+        policy,
+        cap,
+        margin,
+        shape,
+        noise,
+        seed,
+        priority,
+        placement,
+        fails,
+    )
     return compare_in(scenario, times, strategies, tell)
 
 
@@ -127,18 +163,27 @@ def compare_in(
     tell: Tell | None = None,
 ) -> Comparison:
     """The same, for a scenario that is already put together."""
-    chosen = [find_strategy(s) if isinstance(s, str) else s for s in (STRATEGIES if strategies is None else strategies)]
+    chosen = [
+        find_strategy(s) if isinstance(s, str) else s
+        for s in (STRATEGIES if strategies is None else strategies)
+    ]
     names = [strategy.name for strategy in chosen]
     if not names or len(set(names)) < len(names):
-        raise UserError(f"strategies to compare need names that differ, at least one; given: {', '.join(names)}")
-    when = tuple(submission_times(scenario.log) if times is None else sorted({int(time) for time in times}))
+        raise UserError(
+            f"strategies to compare need names that differ, at least one; given: {', '.join(names)}"
+        )
+    when = tuple(
+        submission_times(scenario.log) if times is None else sorted({int(time) for time in times})
+    )
     if not when:
         raise UserError("a comparison needs at least one submission time")
     rows = _rows(scenario, chosen, when, tell or (lambda _done, _total: None))
     return Comparison(scenario, when, tuple(names), rows)
 
 
-def _rows(scenario: Scenario, strategies: Sequence[Strategy], times: Sequence[int], tell: Tell) -> list[Row]:
+def _rows(
+    scenario: Scenario, strategies: Sequence[Strategy], times: Sequence[int], tell: Tell
+) -> list[Row]:
     scenario.warm(scenario.cluster(), times[-1])  # refuses times beyond the log before any trial
     cluster = scenario.cluster()
     rows = []
@@ -155,7 +200,8 @@ def _rows(scenario: Scenario, strategies: Sequence[Strategy], times: Sequence[in
 
 
 def measured(run: Figures) -> Row:
-    """What one run counts for in a comparison. Wasted is what jobs held and no task used for work that counted."""
-    told: Row = {name: getattr(run, name) for name in ("makespan_s", "visible_wait_s", "hidden_wait_s", "used_node_s")}
-    wasted_s = run.used_node_s - run.useful_node_s
-    return told | {"wasted_node_s": wasted_s, "jobs": run.jobs, "killed_jobs": run.killed_jobs}
+    """What one run counts for in a comparison."""
+    told: Row = {
+        name: getattr(run, name) for name in ("makespan_s", "visible_wait_s", "hidden_wait_s")
+    }
+    return told | run.node_time.parts() | {"jobs": run.jobs, "killed_jobs": run.killed_jobs}

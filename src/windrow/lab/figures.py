@@ -1,7 +1,8 @@
 """What a trial comes to in figures, without its records: the quick way for campaigns.
 
-Between two decisions everything is compiled (`windrow.kernels.run.trial`); decisions are taken by the very strategies.
-Where the compiled way does not apply, `recorded_trial` runs the trial, and gives the same figures.
+Between two decisions everything is compiled (`windrow.kernels.run.trial`); decisions are taken by
+the very strategies. If the compiled way does not apply, `recorded_trial` runs the trial, and
+gives the same figures.
 """
 
 from __future__ import annotations
@@ -19,14 +20,13 @@ from windrow.kernels.run import tables as b
 from windrow.kernels.run import trial
 from windrow.kernels.run.requests import submit_job
 from windrow.lab.trial import Additions, Trial, grown, recorded_trial
-from windrow.manager.figures import attempt_s, attempts, node_time, queue_waits_s, visible_wait_s
-from windrow.manager.states import AttemptState
 from windrow.manager.terms import NO_COPIES, CopyRules, Terms
 from windrow.model import Workflow
 from windrow.model.cause import Cause
 from windrow.model.checkpoint import Checkpoint
 from windrow.model.failures import NO_FAILURES, Failures
 from windrow.sim.cluster import Cluster
+from windrow.story.figures import NodeTime, node_time, queue_waits_s, visible_wait_s
 from windrow.strategies.base import Habits, JobPlan, Strategy, View, habits_of
 from windrow.strategies.compiled import tables
 from windrow.strategies.levels import Work
@@ -34,45 +34,49 @@ from windrow.strategies.levels import Work
 Ints = NDArray[np.int64]
 
 _MOST_TASKS = 1 << 16  # what the keys of heaps have room for, restarts included
-_QUIET = {"never": trial.NEVER, "while jobs wait": trial.WHILE_WAITING, "while jobs are there": trial.WHILE_IN_SYSTEM}
+_QUIET = {
+    "never": trial.NEVER,
+    "while jobs wait": trial.WHILE_WAITING,
+    "while jobs are there": trial.WHILE_IN_SYSTEM,
+}
 _NOBODY: Ints = np.empty(0, dtype=np.int64)
 
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """In whole seconds, as `manager.figures` says. `used_node_s` was held by jobs.
-
-    `work_s` are node-seconds of work that counted, where a task on part of a node counts for the whole node; in
-    `useful_node_s` it counts for that part.
-    """
+    """In seconds, as `story.figures` says; node time in its words."""
 
     makespan_s: int
     visible_wait_s: int
     queue_wait_s: int
     hidden_wait_s: int
-    used_node_s: int
-    useful_node_s: float
-    work_s: int
+    allocated_node_s: int
+    used_node_s: float
+    lost_node_s: float
     jobs: int
     killed_jobs: int
     individually: bool
     node_failures: int = 0
     """How many of the killed jobs lost a node."""
 
+    @property
+    def node_time(self) -> NodeTime:
+        """Where the node time went."""
+        return NodeTime(self.allocated_node_s, self.used_node_s, self.lost_node_s)
+
     @classmethod
     def of(cls, trial: Trial) -> Figures:
         """Those of a trial with records."""
         run = trial.recorded
         (waited, hidden), nodes = queue_waits_s(run), node_time(run)
-        done = [a for _, a in attempts(run.story) if a.outcome is AttemptState.FINISHED]
         return cls(
             makespan_s=trial.makespan_s,
             visible_wait_s=int(visible_wait_s(run)),
             queue_wait_s=int(waited),
             hidden_wait_s=round(hidden),
-            used_node_s=int(nodes.held_s),
-            useful_node_s=nodes.used_s,
-            work_s=int(sum(max(1, len(a.nodes)) * attempt_s(a, run.until_s) for a in done)),
+            allocated_node_s=int(nodes.allocated_s),
+            used_node_s=nodes.used_s,
+            lost_node_s=nodes.lost_s,
             jobs=len(run.story.jobs),
             killed_jobs=run.killed_jobs,
             individually=any(told.decision.individually for told in run.story.decisions),
@@ -94,11 +98,21 @@ def trial_figures(
     copies: CopyRules = NO_COPIES,
     checkpoints: Mapping[int, Checkpoint] | None = None,
 ) -> Figures:
-    """Run the workflow on this cluster from its present time on, as `recorded_trial` does (give it a clone)."""
+    """Run the workflow on this cluster from its present time on, as `recorded_trial` does (give it
+    a clone)."""
     is_plain = terms.patience is None and work.space is None and len(actual_s) <= _MOST_TASKS
-    if is_plain and habits_of(strategy) is not None and not (failures.in_shell or copies or checkpoints):
+    if (
+        is_plain
+        and habits_of(strategy) is not None
+        and not (failures.in_shell or copies or checkpoints)
+    ):
         return _Run(cluster, strategy, terms, actual_s, work, additions).figures()
-    given: dict[str, Any] = {"terms": terms, "actual_s": actual_s, "work": work, "additions": additions}
+    given: dict[str, Any] = {
+        "terms": terms,
+        "actual_s": actual_s,
+        "work": work,
+        "additions": additions,
+    }
     given |= {"failures": failures, "seed": seed, "copies": copies, "checkpoints": checkpoints}
     return Figures.of(recorded_trial(cluster, workflow, strategy, **given))
 
@@ -107,16 +121,30 @@ class _Run:
     """One trial: tables, and what it asks the strategy."""
 
     def __init__(
-        self, cluster: Cluster, strategy: Strategy, terms: Terms, actual_s: Ints, work: Work, additions: Additions
+        self,
+        cluster: Cluster,
+        strategy: Strategy,
+        terms: Terms,
+        actual_s: Ints,
+        work: Work,
+        additions: Additions,
     ) -> None:
         self.habits = habits = habits_of(strategy) or Habits()
-        self.cluster, self.strategy, self.terms, self.work = cluster, strategy, terms, work
-        self.begun_s, self.requests = cluster.now_s, terms.requests(work.site)
+        self.cluster = cluster
+        self.strategy = strategy
+        self.terms = terms
+        self.work = work
+        self.begun_s = cluster.now_s
+        self.requests = terms.requests(work.site)
         self.individually = False
         self.numbers = self.requests.numbers()
         self.coming = deque(sorted(additions, key=lambda one: one[0]))
-        # All tasks have their rows from the beginning: those that have not joined the run yet are in no one's way.
-        whole = work.extended(grown(work.workflow, additions)) if additions else work
+        # All tasks have their rows from the beginning: those that have not joined the run yet are
+        # in no one's way.
+        if additions:
+            whole = work.extended(grown(work.workflow, additions))
+        else:
+            whole = work
         self.run = run = _tables(whole, actual_s, cluster.events_room)
         self.known = 0
         b.tasks_of(run)[:, b.HOME] = b.NOT_YET
@@ -142,8 +170,10 @@ class _Run:
 
     def take_in(self, work: Work) -> None:
         """The tasks of this work that are not yet in the run join it."""
-        run, new = self.run, slice(self.known, len(work.workflow))
-        self.work, self.known = work, len(work.workflow)
+        run = self.run
+        new = slice(self.known, len(work.workflow))
+        self.work = work
+        self.known = len(work.workflow)
         b.tasks_of(run)[new, b.HOME] = b.IN_NO_JOB
         run[[b.LEFT, b.OPEN_TASKS]] += self.known - new.start
         run[[b.GROWTH_S, b.NEW_TASKS]] = self.coming[0][0] if self.coming else FOREVER, new.start
@@ -164,11 +194,15 @@ class _Run:
         size = len(plan.tasks)
         self.make_room(size)
         used = self.run[b.USED_POOL]
-        b.region(self.run, b.POOL_AT)[used : used + size] = b.position(np.array(plan.tasks, dtype=np.int64))
+        b.region(self.run, b.POOL_AT)[used : used + size] = b.position(
+            np.array(plan.tasks, dtype=np.int64)
+        )
         self.cluster.play(_submit, self.run, size, plan.nodes, plan.run_s, plan.requested_s)
 
     def view(self) -> View:
-        run, now, tasks = self.run, self.cluster.now_s, b.tasks_of(self.run)[: self.known]
+        run = self.run
+        now = self.cluster.now_s
+        tasks = b.tasks_of(self.run)[: self.known]
         own = b.region(run, b.JOBS_AT)[b.region(run, b.ACTIVE_AT)[: run[b.ACTIVE]]]
         runs = own[:, b.STAGE] == b.RUNNING
         ends = own[runs & (own[:, b.STOPPING] == 0), b.EXPECTED_END]
@@ -192,33 +226,46 @@ class _Run:
 
     def make_room(self, more: int) -> None:
         """Room in every table for a step of any size, and for a job of `more` tasks."""
-        run, n = self.run, len(b.tasks_of(self.run))
-        jobs, ends = int(run[b.JOBS]) + n + 1, int(run[b.RUNNING_TASKS]) + n
+        run = self.run
+        n = len(b.tasks_of(self.run))
+        jobs = int(run[b.JOBS]) + n + 1
+        ends = int(run[b.RUNNING_TASKS]) + n
         self.cluster.make_room(n + 2)
         rooms = {b.JOBS_AT: jobs, b.ACTIVE_AT: jobs, b.ENDS_AT: ends}
-        rooms |= {b.READY_AT: int(run[b.FREE_TASKS]) + n, b.POOL_AT: int(run[b.USED_POOL]) + n + more}
+        rooms |= {
+            b.READY_AT: int(run[b.FREE_TASKS]) + n,
+            b.POOL_AT: int(run[b.USED_POOL]) + n + more,
+        }
         rooms |= {b.NEWS_AT: self.cluster.events_room}
         if run[b.PACKED]:
             rooms |= {b.NODES_AT: int(run[b.USED_NODES]) + self.cluster.nodes}
         self.run = b.grown(run, rooms)
 
     def measured(self) -> Figures:
-        run, now, workflow = self.run, self.cluster.now_s, self.work.workflow
+        run = self.run
+        now = self.cluster.now_s
+        workflow = self.work.workflow
         jobs = b.region(run, b.JOBS_AT)[: run[b.JOBS]]
         held = jobs[jobs[:, b.STAGE] == b.RUNNING]
         until, took_s = b.tasks_of(run)[:, [b.UNTIL, b.ACTUAL]].T
         makespan = int(until.max()) - self.begun_s
         corners, worked = _worked_s(until - took_s, until, self.begun_s)
         waited = jobs[jobs[:, b.BEGAN] > jobs[:, b.SUBMITTED]][:, [b.SUBMITTED, b.BEGAN]]
-        part = np.where(workflow.nodes > 0, workflow.nodes, np.minimum(1.0, workflow.cores / self.work.shape.cores))
+        cores = self.work.shape.cores
+        taken = np.where(
+            workflow.nodes > 0, workflow.nodes * cores, np.minimum(workflow.cores, cores)
+        )
+        lost_s = b.more_of(run)[: len(workflow), b.LOST]
         return Figures(
             makespan_s=makespan,
             visible_wait_s=makespan - int(worked[-1]),
             queue_wait_s=int(run[b.QUEUE_WAIT]),
             hidden_wait_s=round(float(np.diff(np.interp(waited, corners, worked)).sum())),
-            used_node_s=int(run[b.NODE_S] + (held[:, b.NODES] * (now - held[:, b.BEGAN])).sum()),
-            useful_node_s=float(np.cumsum(part * took_s)[-1]),  # task by task, as `manager.figures` adds it up
-            work_s=int((took_s * np.maximum(1, workflow.nodes)).sum()),
+            allocated_node_s=int(
+                run[b.NODE_S] + (held[:, b.NODES] * (now - held[:, b.BEGAN])).sum()
+            ),
+            used_node_s=int((taken * took_s).sum()) / cores,
+            lost_node_s=int((taken * lost_s).sum()) / cores,
             jobs=len(jobs),
             killed_jobs=int(run[b.KILLS]),
             individually=self.individually,
@@ -226,7 +273,9 @@ class _Run:
         )
 
 
-def _submit(s: Ints, _log: Ints, run: Ints, size: int, nodes: int, run_s: int, requested_s: int) -> int:
+def _submit(
+    s: Ints, _log: Ints, run: Ints, size: int, nodes: int, run_s: int, requested_s: int
+) -> int:
     submit_job(s, _NOBODY, run, size, nodes, run_s, requested_s)
     return 0
 
@@ -242,7 +291,8 @@ def _tables(work: Work, actual_s: Ints, events: int) -> Ints:
 
 
 def _worked_s(since: Ints, until: Ints, begun_s: int) -> tuple[Ints, Ints]:
-    """For how long since the beginning some task had been at work: it grows evenly from corner to corner, or rests."""
+    """For how long since the beginning some task had been at work: it grows evenly from corner to
+    corner, or rests."""
     order = np.argsort(since, kind="stable")
     ends = np.maximum.accumulate(np.concatenate([[begun_s], until[order]]))
     corners = np.stack([np.clip(since[order], ends[:-1], ends[1:]), ends[1:]])

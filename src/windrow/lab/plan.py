@@ -1,7 +1,9 @@
-"""A cut looked at: what a strategy would submit now, and what the whole run comes to if the log continues as it did.
+"""A cut looked at: what a strategy would submit now, and what the whole run comes to if the log
+continues as it did.
 
-The first decision is what would be done now; later ones happen in the simulation only, since the queue is not known of
-tomorrow. Expected waits are those that the batch system would have told at each submission.
+The first decision is what would be done now; later ones happen in the simulation only, since the
+queue is not known of tomorrow. Expected waits are those that the batch system would have told at
+each submission.
 """
 
 from dataclasses import dataclass, field
@@ -10,11 +12,11 @@ import numpy as np
 
 from windrow.lab.scenario import Scenario
 from windrow.lab.trial import Trial
-from windrow.manager.states import JobStage
-from windrow.manager.story import JobStory
 from windrow.model.graph import Ints
 from windrow.model.hazard import Hazard
 from windrow.sim.cluster import Cluster
+from windrow.story.states import JobStage
+from windrow.story.story import JobStory
 from windrow.strategies import Decision, Strategy, View
 
 
@@ -22,7 +24,8 @@ from windrow.strategies import Decision, Strategy, View
 class PlannedJob:
     """One job of the run; `job` counts from 0, as in a real run.
 
-    Times count from the run's beginning; None where the job never came so far. `risk`: that a node fails under it.
+    Times count from the run's beginning; None if the job never came so far. `risk`: that a node
+    fails under it.
     """
 
     job: int
@@ -43,7 +46,8 @@ class PlannedJob:
 
 @dataclass(frozen=True)
 class SimulatedPlan:
-    """A strategy's cut of a workflow at one time: every job, and the decisions with their times from the beginning."""
+    """A strategy's cut of a workflow at one time: every job, and the decisions with their times
+    from the beginning."""
 
     trial: Trial
     jobs: list[PlannedJob]
@@ -79,7 +83,9 @@ class _Asking:
         if decision.jobs:
             nodes = np.array([plan.nodes for plan in decision.jobs], dtype=np.int64)
             requested = np.array([plan.requested_s for plan in decision.jobs], dtype=np.int64)
-            self.waits_s += (self.cluster.clone().estimate(nodes, requested) - self.cluster.now_s).tolist()
+            self.waits_s += (
+                self.cluster.clone().estimate(nodes, requested) - self.cluster.now_s
+            ).tolist()
         return decision
 
 
@@ -88,19 +94,27 @@ def make_plan(scenario: Scenario, strategy: Strategy, at_s: int) -> SimulatedPla
     cluster = scenario.warm(scenario.cluster(), at_s)
     asking = _Asking(strategy, cluster)
     trial = scenario.trial(cluster, asking)
-    levels, begun_s = scenario.workflow.levels, int(trial.recorded.begun_s)
+    levels = scenario.workflow.levels
+    begun_s = int(trial.recorded.begun_s)
     submitted = zip(trial.story.jobs.items(), asking.waits_s, strict=True)
     hazard = Hazard.of_mean(scenario.failures.nodes_s, scenario.failures.shape)
-    jobs = [_planned(number, job, wait, levels, begun_s, hazard) for (number, job), wait in submitted]
+    jobs = [
+        _planned(number, job, wait, levels, begun_s, hazard) for (number, job), wait in submitted
+    ]
     decisions = [(int(told.at_s) - begun_s, told.decision) for told in trial.story.decisions]
     return SimulatedPlan(trial, jobs, decisions)
 
 
-def _planned(number: int, job: JobStory, wait_s: int, levels: Ints, zero_s: int, hazard: Hazard) -> PlannedJob:
+def _planned(
+    number: int, job: JobStory, wait_s: int, levels: Ints, zero_s: int, hazard: Hazard
+) -> PlannedJob:
     def since(at_s: float | None) -> int | None:
-        return None if at_s is None else int(at_s) - zero_s
+        if at_s is None:
+            return None
+        return int(at_s) - zero_s
 
-    plan, mine = job.plan, levels[list(job.plan.tasks)]
+    plan = job.plan
+    mine = levels[list(job.plan.tasks)]
     return PlannedJob(
         job=number,
         first_level=int(mine.min()),
@@ -114,6 +128,8 @@ def _planned(number: int, job: JobStory, wait_s: int, levels: Ints, zero_s: int,
         submitted_s=since(job.submitted_s) or 0,
         started_s=since(job.started_s),
         ended_s=since(job.ended_s),
-        outcome="cancelled" if job.state is JobStage.STOPPED else job.state,  # in a plan, the run takes jobs back
+        outcome="cancelled"
+        if job.state is JobStage.STOPPED
+        else job.state,  # in a plan, the run takes jobs back
         risk=1 - hazard.survival(plan.nodes, plan.run_s) if hazard else None,
     )

@@ -1,9 +1,10 @@
-"""One trial: a workflow run by a strategy on a simulated cluster. The driver between the core and virtual time.
+"""One trial: a workflow run by a strategy on a simulated cluster. The driver between the core and
+virtual time.
 
-It keeps what a journal would keep, in memory. What is to be known of the run is told from there, as of a real one
-(`manager.story`, `manager.figures`), and only if someone asks: most trials are run for their makespan.
-Tasks take whole seconds. At one instant the log comes first, then tasks that finish, then what the queue says of jobs,
-then tasks that join the run.
+It keeps what a journal would keep, in memory. What is to be known of the run is told from there, as
+of a real one (`story.story`, `story.figures`), and only if someone asks: most trials are run
+for their makespan. Tasks take whole seconds. At one instant the log comes first, then tasks that
+finish, then what the queue says of jobs, then tasks that join the run.
 """
 
 from collections import deque
@@ -16,15 +17,11 @@ from typing import Any, assert_never
 import numpy as np
 from numpy.typing import NDArray
 
+from windrow.errors import UserError
 from windrow.foresight.course import Futures, Sampling
 from windrow.foresight.futures import SampledFutures, TrueFutures
-from windrow.manager import events as e
 from windrow.manager.core import Core
-from windrow.manager.figures import RecordedRun
-from windrow.manager.journal import Record
 from windrow.manager.space import space_for
-from windrow.manager.states import RunState
-from windrow.manager.story import RunStory
 from windrow.manager.terms import NO_COPIES, CopyRules, Terms
 from windrow.model import Task, Workflow
 from windrow.model.allocation import Allocation
@@ -34,6 +31,11 @@ from windrow.model.failures import NO_FAILURES, Failures
 from windrow.model.site import Site
 from windrow.records.runnable_file import RunnableRecord
 from windrow.sim.cluster import Cluster, EventKind
+from windrow.story import events as e
+from windrow.story.figures import RecordedRun
+from windrow.story.journal import Record
+from windrow.story.states import RunState
+from windrow.story.story import RunStory
 from windrow.strategies import Strategy, View, Work
 from windrow.strategies import whole_seconds as whole_seconds  # noqa: PLC0414  (others take it from here)
 
@@ -42,7 +44,10 @@ Nodes = tuple[int, ...]
 Additions = Sequence[tuple[int, Sequence[Task]]]
 """Tasks that join a run, and when: not before it begins, and in this order at one instant."""
 
-_CAUSES = {EventKind.KILLED: (Cause.TIME_LIMIT, ""), EventKind.FAILED: (Cause.NODE_FAILED, "a node failed")}
+_CAUSES = {
+    EventKind.KILLED: (Cause.TIME_LIMIT, ""),
+    EventKind.FAILED: (Cause.NODE_FAILED, "a node failed"),
+}
 """Why a cluster ends a job that has not done its work, and in which words."""
 
 
@@ -71,9 +76,18 @@ class Trial:
     @cached_property
     def recorded(self) -> RecordedRun:
         """The run as figures, pages and explanations take it."""
-        name, until_s = self.workflow.name, self.story.last_s
+        name = self.workflow.name
+        until_s = self.story.last_s
         return RecordedRun(
-            name, RunState.COMPLETE, self.strategy, "simulated", self.story, (), until_s, self.cores, is_simulated=True
+            name,
+            RunState.COMPLETE,
+            self.strategy,
+            "simulated",
+            self.story,
+            (),
+            until_s,
+            self.cores,
+            is_simulated=True,
         )
 
     @property
@@ -86,10 +100,19 @@ class _Driver:
     """Feeds the core from a cluster. Lives for one trial."""
 
     def __init__(
-        self, cluster: Cluster, core: Core, strategy: Strategy, actual_s: Ints, trial: Trial, additions: Additions
+        self,
+        cluster: Cluster,
+        core: Core,
+        strategy: Strategy,
+        actual_s: Ints,
+        trial: Trial,
+        additions: Additions,
     ) -> None:
         self.checkpoints: Mapping[int, Checkpoint] = {}
-        self.cluster, self.core, self.strategy, self.trial = cluster, core, strategy, trial
+        self.cluster = cluster
+        self.core = core
+        self.strategy = strategy
+        self.trial = trial
         self.coming = deque(sorted(additions, key=lambda one: one[0]))
         self.actual_s = actual_s.tolist()
         self.expected_s = core.work.expected_s.tolist()
@@ -102,15 +125,23 @@ class _Driver:
         self.feed(e.RunBegan(self.cluster.now_s))
         self.take_tasks()
         while not self.core.is_complete or self.coming:
-            until = self.finishing[0][0] if self.finishing else None
+            if self.finishing:
+                until = self.finishing[0][0]
+            else:
+                until = None
             if self.coming:
-                until = self.coming[0][0] if until is None else min(until, self.coming[0][0])
+                if until is None:
+                    until = self.coming[0][0]
+                else:
+                    until = min(until, self.coming[0][0])
             happened = self.cluster.advance(until)
             self.finish_tasks()
             for event in happened:
                 self.job_event(event.kind, event.job)
             self.take_tasks()
-            assert happened or until is not None, "nothing will ever happen again, and tasks are left"
+            assert happened or until is not None, (
+                "nothing will ever happen again, and tasks are left"
+            )
             if check is not None:
                 check()
         self.release_all()
@@ -118,8 +149,11 @@ class _Driver:
     def take_tasks(self) -> None:
         """Tasks join the run."""
         while self.coming and self.coming[0][0] <= self.cluster.now_s:
-            tasks, name = self.coming.popleft()[1], f"{len(self.core.additions)}"
-            self.feed(e.TasksAdded(self.cluster.now_s, name, RunnableRecord("", list(tasks), [], [])))
+            tasks = self.coming.popleft()[1]
+            name = f"{len(self.core.additions)}"
+            self.feed(
+                e.TasksAdded(self.cluster.now_s, name, RunnableRecord("", list(tasks), [], []))
+            )
             self.expected_s += self.core.work.expected_s.tolist()[len(self.expected_s) :]
 
     def release_all(self) -> None:
@@ -132,9 +166,13 @@ class _Driver:
     def finish_tasks(self) -> None:
         while self.finishing and self.finishing[0][0] <= self.cluster.now_s:
             _, task, job = heappop(self.finishing)
-            if job in self.allocations:  # else it was lost with its job, which was killed or stopped
+            if (
+                job in self.allocations
+            ):  # else it was lost with its job, which was killed or stopped
                 self.finish_task(task, job)
-        if self.core.work.space is not None:  # what ends at one instant makes room together, as in estimates
+        if (
+            self.core.work.space is not None
+        ):  # what ends at one instant makes room together, as in estimates
             for job in self.allocations:
                 self.start_tasks(job)
 
@@ -163,10 +201,12 @@ class _Driver:
             self.core.handle(event)
 
     def job_event(self, kind: EventKind, job_id: int) -> None:
-        number, now = self.number_of[job_id], self.cluster.now_s
+        number = self.number_of[job_id]
+        now = self.cluster.now_s
         job = self.core.jobs[number]
         if kind is EventKind.STARTED:
-            shape, members = self.core.work.shape, self.core.members(number)
+            shape = self.core.work.shape
+            members = self.core.members(number)
             space = space_for(self.core, number, shape)
             self.allocations[number] = Allocation(job.plan.nodes, shape, members, space)
             actions = self.heard(e.JobStarted(now, number))
@@ -179,14 +219,23 @@ class _Driver:
         cause, why = _CAUSES.get(kind, (None, "")) if job.open_tasks else (None, "")
         if cause and self.checkpoints:
             self.keep(number, now, has_notice=cause is Cause.TIME_LIMIT)
-        self.feed(e.JobKilled(now, number, why=why, cause=cause) if cause else e.JobEnded(now, number))
+        self.feed(
+            e.JobKilled(now, number, why=why, cause=cause) if cause else e.JobEnded(now, number)
+        )
 
     def keep(self, number: int, now: int, *, has_notice: bool) -> None:
-        """What tasks with checkpoints keep of a job that is ended: up to their notice, or the last periodic one."""
+        """What tasks with checkpoints keep of a job that is ended: up to their notice, or the last
+        periodic one."""
         for task, since_s in sorted(self.core.jobs[number].running_since_s.items()):
             if (kept := self.checkpoints.get(task)) is not None:
-                ran_s, every_s = now - since_s, kept.every_s
-                more_s = max(0.0, ran_s - kept.notice_s) if has_notice else ran_s // every_s * every_s if every_s else 0
+                ran_s = now - since_s
+                every_s = kept.every_s
+                if has_notice:
+                    more_s = max(0.0, ran_s - kept.notice_s)
+                elif every_s:
+                    more_s = ran_s // every_s * every_s
+                else:
+                    more_s = 0
                 if more_s:
                     done_s = self.core.pieces.saved.get(task, (0, 0))[0] + int(more_s)
                     self.heard(e.TaskCheckpointed(now, number, task, done_s))
@@ -207,7 +256,8 @@ class _Driver:
         match action:
             case e.SubmitJob():
                 job_id = self.cluster.submit(action.plan.nodes, action.plan.requested_s)
-                self.number_of[job_id], self.id_of[action.job] = action.job, job_id
+                self.number_of[job_id] = action.job
+                self.id_of[action.job] = job_id
                 return self.heard(e.JobSubmitted(self.cluster.now_s, action.job, str(job_id)))
             case e.StopJob():
                 self.cluster.cancel(self.id_of[action.job])
@@ -216,31 +266,49 @@ class _Driver:
                 raise AssertionError("no task fails in a trial")
             case e.Decide():
                 decision = self.strategy.decide(self.view())
+                if any(plan.copies for plan in decision.jobs):
+                    raise UserError(
+                        f"{self.strategy.name} copies whole jobs, of which trials know nothing; "
+                        "leave the copies out"
+                    )
                 planned = e.JobsPlanned(self.cluster.now_s, decision)
-                return self.heard(planned) if decision.jobs or decision.candidates else self.core.handle(planned)
+                if decision.jobs or decision.candidates:
+                    return self.heard(planned)
+                return self.core.handle(planned)
             case _:
                 assert_never(action)
 
     def view(self) -> View:
-        """What the strategy may know, with a look ahead for those that want one: it costs nothing before."""
+        """What the strategy may know, with a look ahead for those that want one: it costs nothing
+        before."""
         now_s = self.cluster.now_s
         elapsed_s = now_s - self.trial.events[0][0].at_s
         view = self.core.view(
-            now_s, self.cluster.waits_s, elapsed_s=elapsed_s, futures=lambda sampling: self.futures(view, sampling)
+            now_s,
+            self.cluster.waits_s,
+            elapsed_s=elapsed_s,
+            futures=lambda sampling: self.futures(view, sampling),
         )
         return view
 
     def futures(self, view: View, sampling: Sampling) -> Futures:
-        """Ways in which the cluster may go on, as far as a user could tell."""
+        """Ways in which the cluster may continue, as far as a user could tell."""
         core = self.core
         own = [replace(job, number=self.id_of[number]) for number, job in core.own_jobs().items()]
         ahead = TrueFutures if sampling.runs == "truth" else SampledFutures
         return ahead(
-            self.cluster, view, own, core.done(), core.terms.requests(view.work.site), sampling, errors=self.errors()
+            self.cluster,
+            view,
+            own,
+            core.done(),
+            core.terms.requests(view.work.site),
+            sampling,
+            errors=self.errors(),
         )
 
     def errors(self) -> NDArray[np.float64]:
-        """What the tasks that are done took, as parts of what was expected at first, in the order of their starts."""
+        """What the tasks that are done took, as parts of what was expected at first, in the order
+        of their starts."""
         since: dict[int, int] = {}
         took: dict[int, int] = {}
         for event, _ in self.trial.events:
@@ -266,17 +334,22 @@ def run_trial(
     checkpoints: Mapping[int, Checkpoint] | None = None,
     checked: bool = False,
 ) -> Trial:
-    """Run the workflow on this cluster from its current time; the cluster advances with it (give it a clone).
+    """Run the workflow on this cluster from its current time; the cluster advances with it (give it
+    a clone).
 
-    `actual_s` is what each task takes, those that join it by `additions` behind the others: by default the run times of
-    the workflow, rounded up. `work` is what strategies
-    believe: by default the same, on `site`, by default the whole cluster; trials that share one share its estimates.
-    `checkpoints`: tasks that continue from them. `checked` asserts the core's invariants at every step.
+    `actual_s` is what each task takes, those that join it by `additions` behind the others: by
+    default the run times of the workflow, rounded up. `work` is what strategies believe: by default
+    the same, on `site`, by default the whole cluster; trials that share one share its estimates.
+    `checkpoints`: tasks that continue from them. `checked` asserts the core's invariants at every
+    step.
     """
     work = work or Work(workflow, whole_seconds(workflow), site or Site.of(cluster.nodes))
     core = Core(work, terms or Terms())
     trial = Trial(workflow, strategy.name, work.shape.cores)
-    actual = whole_seconds(grown(workflow, additions)) if actual_s is None else actual_s
+    if actual_s is None:
+        actual = whole_seconds(grown(workflow, additions))
+    else:
+        actual = actual_s
     driver = _Driver(cluster, core, strategy, actual, trial, additions)
     driver.checkpoints = checkpoints or {}
     driver.run(core.check if checked else None)
@@ -295,15 +368,42 @@ def recorded_trial(
     checkpoints: Mapping[int, Checkpoint] | None = None,
     **given: Any,
 ) -> Trial:
-    """The same, whatever fails: `failures` beyond those of nodes, which the cluster knows, are drawn from the seed.
+    """The same, whatever fails: `failures` beyond those of nodes, which the cluster knows, are
+    drawn from the seed.
 
-    Then the shell runs it, as it does where tasks get `copies`; it knows neither additions nor checkpoints.
+    Then the shell runs it, as it does if tasks get `copies`. UserError if tasks are to join the
+    run there.
     """
     if failures.in_shell or copies:
         from windrow.lab.virtual.trials import virtual_trial  # noqa: PLC0415  (with all that a real run needs)
 
-        return virtual_trial(cluster, strategy, failures=failures, seed=seed, copies=copies, **given)
-    return run_trial(cluster, workflow, strategy, additions=additions, checkpoints=checkpoints, **given)
+        _refuse_unknown_there(additions, given["work"])
+        return virtual_trial(
+            cluster,
+            strategy,
+            failures=failures,
+            seed=seed,
+            copies=copies,
+            checkpoints=checkpoints or {},
+            **given,
+        )
+    return run_trial(
+        cluster, workflow, strategy, additions=additions, checkpoints=checkpoints, **given
+    )
+
+
+def _refuse_unknown_there(additions: Additions, work: Work) -> None:
+    """UserError for what trials by the shell know nothing of."""
+    if additions:
+        what = "tasks that join the run"
+    elif work.space is not None:
+        what = "a limit on space"
+    else:
+        return
+    raise UserError(
+        f"trials in which more than nodes fails, or tasks get copies, know nothing of {what}; "
+        "leave out one of the two"
+    )
 
 
 def grown(workflow: Workflow, additions: Additions) -> Workflow:

@@ -1,17 +1,22 @@
 """Further attempts at tasks that run: how many, when, and where.
 
-A task gets copies only while it runs, so that none waits for parents on nodes of its own. They are asked for by
+A task gets copies only while it runs, so that none waits for parents on nodes of its own. They are
+asked for by
 
 - `replicas` of the task: that many attempts from its start on;
-- `reliability`: as few as TOP (`grid.top`) says, so that with this probability one of them is not lost;
-- `speculate`: one more when the latest attempt is late: it has run LATE times as long as expected, as things go at its
-  site, and longer by what a job takes to start.
+- `reliability`: as few as TOP (`strategies.top`) says, so that with this probability one of them
+  is not lost;
+- `speculate`: one more when the latest attempt is late: it has run LATE times as long as expected,
+  as things go at its site, and longer by what a job takes to start.
 
-The last two only where they pay: all tasks that could start run, and a second try after a loss would delay the end of
-the workflow. Where there is time left, a copy starts as late as it may; most are then never needed.
+The last two only if they pay: all tasks that could start run, and a second try after a loss
+would delay the end of the workflow. If there is time left, a copy starts as late as it may; most
+are then never needed.
 
-Rule 1: a task has at most MOST attempts at a time, each in another job, all where the same files are seen.
-Rule 2: a copy goes to idle nodes of a running job first (`agent.desk`), and to the queue if none has taken it.
+Rule 1: a task has at most MOST attempts at a time, each in another job, all where the same files
+are seen.
+Rule 2: a copy goes to idle nodes of a running job first (`agent.desk`), and to the queue if none
+has taken it.
 Rule 3: copies leave half of the jobs that the cap still allows to tasks that have none.
 Rule 4: pure but for `wait_s`; what is decided is journaled as any decision.
 """
@@ -41,7 +46,8 @@ OFFER_S = 6
 
 
 class Due(NamedTuple):
-    """A task that is due for copies, with which chance not all attempts are to be lost, how many it may have, and why.
+    """A task that is due for copies, with which chance not all attempts are to be lost, how many it
+    may have, and why.
 
     `left_s`: how long its attempt should run yet.
     """
@@ -55,7 +61,8 @@ class Due(NamedTuple):
 
 @dataclass
 class Copying:
-    """Plans the copies of one run. `wait_s`: how long a job would wait at a site; inf where that cannot be had now."""
+    """Plans the copies of one run. `wait_s`: how long a job would wait at a site; inf if that
+    cannot be had now."""
 
     core: Core
     rules: CopyRules
@@ -70,7 +77,8 @@ class Copying:
         self.core.notes_pace = self.rules.speculate
 
     def decide(self, at_s: int) -> Decision:
-        """The copies to submit now, each job on as many nodes as it needs to start all of its tasks at once."""
+        """The copies to submit now, each job on as many nodes as it needs to start all of its tasks
+        at once."""
         self.next_s = inf
         if self.core.is_stopped or self.core.trouble:
             return Decision()
@@ -83,22 +91,43 @@ class Copying:
 
     def due(self, at_s: int) -> Iterator[Due]:
         """The tasks that are due for copies."""
-        core, rules, steps = self.core, self.rules, self.steps()
-        homes = {t: job for n, job in core.jobs.items() for t in job.running_since_s if core.job_of[t] == n}
-        left = {t: max(0, job.running_since_s[t] + self._expected_s(job.at, t) - at_s) for t, job in homes.items()}
-        may = (t for t in homes if len(core.copies.jobs_of(t)) < MOST and t not in core.copies.failed)
+        core = self.core
+        rules = self.rules
+        steps = self.steps()
+        homes = {
+            t: job
+            for n, job in core.jobs.items()
+            for t in job.running_since_s
+            if core.job_of[t] == n
+        }
+        left = {
+            t: max(0, job.running_since_s[t] + self._expected_s(job.at, t) - at_s)
+            for t, job in homes.items()
+        }
+        may = (
+            t for t in homes if len(core.copies.jobs_of(t)) < MOST and t not in core.copies.failed
+        )
         able = [t for t in may if core.is_ready(t) and self.may_copy(t)]
         for t in able:
             if len(core.copies.jobs_of(t)) < steps[t].replicas:
                 yield Due(t, inf, steps[t].replicas, left[t], f"replicas: {steps[t].replicas}")
-        if not rules or not able or any(core.is_ready(t) and t not in homes for t in range(len(core.job_of))):
+        if (
+            not rules
+            or not able
+            or any(core.is_ready(t) and t not in homes for t in range(len(core.job_of)))
+        ):
             return
         end_s = max(left_s + self._tail_s(t) for t, left_s in left.items())
         for t in able:
             expected_s = self._expected_s(homes[t].at, t)
             from_s = at_s + end_s - self._tail_s(t) - expected_s - core.terms.overhead_s
-            late_s = self._late_s(t) if rules.speculate else inf
-            is_long = left[t] > core.terms.overhead_s  # else it should be done before a copy has started
+            if rules.speculate:
+                late_s = self._late_s(t)
+            else:
+                late_s = inf
+            is_long = (
+                left[t] > core.terms.overhead_s
+            )  # else it should be done before a copy has started
             times = [max(from_s, late_s), from_s if rules.reliability and is_long else inf]
             self.next_s = min([self.next_s, *(time_s for time_s in times if time_s > at_s)])
             if times[0] <= at_s:
@@ -114,37 +143,59 @@ class Copying:
             return inf
         latest = max(jobs, key=lambda job: job.running_since_s[task])
         usual_s = self._expected_s(latest.at, task) * latest.at.pace
-        return latest.running_since_s[task] + ceil(max(LATE * usual_s, usual_s + self.core.terms.overhead_s))
+        return latest.running_since_s[task] + ceil(
+            max(LATE * usual_s, usual_s + self.core.terms.overhead_s)
+        )
 
     def _chosen(self, due: Due) -> list[AtSite]:
         """The sites of its new copies, by TOP: of all at which it may run, as often as it may."""
-        task, core = due.task, self.core
+        task = due.task
+        core = self.core
         jobs = [core.jobs[number] for number in core.copies.jobs_of(task)]
         held = [1 - job.at.site.hazard.survival(job.plan.nodes, due.left_s) for job in jobs]
         if prod(held) <= 1 - due.wanted:
             return []
-        home, nodes = jobs[0].at, max(1, int(core.work.workflow.nodes[task]))
-        sites = [at for at in home.group if at.has(task) and at.site.files == home.site.files and not at.trouble]
-        waits = [self.wait_s(at, nodes, self._expected_s(at, task)) if len(sites) > 1 else 0.0 for at in sites]
+        home = jobs[0].at
+        nodes = max(1, int(core.work.workflow.nodes[task]))
+        sites = [
+            at
+            for at in home.group
+            if at.has(task) and at.site.files == home.site.files and not at.trouble
+        ]
+        waits = [
+            self.wait_s(at, nodes, self._expected_s(at, task)) if len(sites) > 1 else 0.0
+            for at in sites
+        ]
         ends = [
-            wait + core.terms.overhead_s + self._expected_s(at, task) for at, wait in zip(sites, waits, strict=True)
+            wait + core.terms.overhead_s + self._expected_s(at, task)
+            for at, wait in zip(sites, waits, strict=True)
         ]
         risks = [1 - at.site.hazard.survival(nodes, self._expected_s(at, task)) for at in sites]
-        # A copy is of use that ends before a second try would which starts when the first should have ended.
-        deadline_s, again = due.left_s + min(ends, default=0.0), MOST - 1
-        end_s, failure = [0.0] * len(jobs) + ends * again, held + risks * again
+        # A copy is of use that ends before a second try would which starts when the first should
+        # have ended.
+        deadline_s = due.left_s + min(ends, default=0.0)
+        again = MOST - 1
+        end_s = [0.0] * len(jobs) + ends * again
+        failure = held + risks * again
         which = range(len(jobs))
-        from windrow.grid.top import top  # noqa: PLC0415  (loaded only where tasks are copied)
+        from windrow.strategies.top import top  # noqa: PLC0415  (loaded only if tasks are copied)
 
-        found = top(end_s, failure, wanted=due.wanted, deadline_s=deadline_s, limit=due.limit, held=which)
+        found = top(
+            end_s, failure, wanted=due.wanted, deadline_s=deadline_s, limit=due.limit, held=which
+        )
         return [sites[(r - len(jobs)) % len(sites)] for r in found[len(jobs) :] if end_s[r] < inf]
 
     def _jobs(self, chosen: Sequence[tuple[int, int, AtSite]]) -> Iterator[JobPlan]:
-        """A job for each node's worth of copies, within the cap. No job has two of the same task."""
+        """A job for each node's worth of copies, within the cap. No job has two of the same
+        task."""
         for at in dict.fromkeys(at for _, _, at in chosen):
             groups: list[list[int]] = []
             for task in (task for task, _, where in chosen if where is at):
-                fitting = (g for g in groups if task not in g and self._nodes(at, [*g, task]) == self._nodes(at, g))
+                fitting = (
+                    g
+                    for g in groups
+                    if task not in g and self._nodes(at, [*g, task]) == self._nodes(at, g)
+                )
                 if (group := next(fitting, None)) is None:
                     groups.append([task])
                 else:
@@ -152,8 +203,18 @@ class Copying:
             for tasks in groups[: (at.site.cap - at.jobs + 1) // 2]:
                 nodes = self._nodes(at, tasks)
                 run_s = max(self._expected_s(at, task) for task in tasks)
-                requested_s = at.requests.request_s(ceil(run_s * (LATE if self.rules.speculate else 1)))
-                yield JobPlan((), nodes, run_s, requested_s, site=at.name, copies=tuple(tasks), offered_s=OFFER_S)
+                requested_s = at.requests.request_s(
+                    ceil(run_s * (LATE if self.rules.speculate else 1))
+                )
+                yield JobPlan(
+                    (),
+                    nodes,
+                    run_s,
+                    requested_s,
+                    site=at.name,
+                    copies=tuple(tasks),
+                    offered_s=OFFER_S,
+                )
 
     def _nodes(self, at: AtSite, tasks: Sequence[int]) -> int:
         return at.work.nodes_needed(np.array(tasks))
@@ -165,15 +226,20 @@ class Copying:
         """How long the longest chain of tasks takes that wait for this one."""
         work, tails = self._tails
         if work is not self.core.work:
-            work, w = self.core.work, self.core.work.workflow
+            work = self.core.work
+            w = self.core.work.workflow
             tails = chains_s(work, w.children, w.order.tolist()[::-1])
             self._tails = work, tails
         return tails[task]
 
 
 def chains_s(work: Work, nexts: Adjacency, order: Sequence[int]) -> list[int]:
-    """How long the longest chain behind each task takes, if each leads to its `nexts`, which come before it."""
-    expected, found = work.expected_s.tolist(), [0] * len(order)
+    """How long the longest chain behind each task takes, if each leads to its `nexts`, which come
+    before it."""
+    expected = work.expected_s.tolist()
+    found = [0] * len(order)
     for task in order:
-        found[task] = max((expected[other] + found[other] for other in nexts.of(task).tolist()), default=0)
+        found[task] = max(
+            (expected[other] + found[other] for other in nexts.of(task).tolist()), default=0
+        )
     return found

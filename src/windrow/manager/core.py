@@ -1,51 +1,75 @@
 """The core of a run: events in, actions out.
 
-Rule 1: only `handle` changes it. Rule 2: no clock, chance or I/O in this file; time comes with the events.
+Rule 1: only `handle` changes it. Rule 2: no clock, chance or I/O in this file; time comes with the
+events.
 Rule 3: it does not know whether the queue is real.
 
-The core says which task is in which job. When tasks start inside a job's allocation is for the allocation to say
-(`model.allocation`): a job that starts before its predecessors are done waits there, or gives all its tasks back if
-they would be too late, and one whose tasks are done gives its nodes back. When a job is killed, its running tasks are
-lost and start again in a later job; jobs that wait for them, and have not started, are stopped, and all that is left is
-cut again. A task that failed for good blocks its descendants alone.
+The core says which task is in which job. When tasks start inside a job's allocation is for the
+allocation to say (`model.allocation`): a job that starts before its predecessors are done waits
+there, or gives all its tasks back if they would be too late, and one whose tasks are done gives its
+nodes back. When a job is killed, its running tasks are lost and start again in a later job; jobs
+that wait for them, and have not started, are stopped, and all that is left is cut again. A task
+that failed for good blocks its descendants alone.
 
-A task that is not done is a member of one job at most, and may be in other jobs as a copy besides (`JobPlan.copies`).
-The first attempt to finish ends the task in all of them. Where the member is lost or failed while a copy lives, the
-copy becomes the member; and so it does where its job starts before the member's.
+A task that is not done is a member of one job at most, and may be in other jobs as a copy besides
+(`JobPlan.copies`). The first attempt to finish ends the task in all of them. If the member is
+lost or failed while a copy lives, the copy becomes the member; and so it does if its job starts
+before the member's.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left, insort
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import assert_never
 
 import numpy as np
 from numpy.typing import NDArray
 
-from windrow.manager import events as e
-from windrow.manager.beliefs import AtSite, Copies, Job, Pieces, at_site, descendants, expect_longer, join_groups
-from windrow.manager.events import Abandon, Action, Decide, StopJob, SubmitJob
+from windrow.manager.beliefs import (
+    AtSite,
+    Copies,
+    Job,
+    Pieces,
+    at_site,
+    descendants,
+    expect_longer,
+    give_more_memory,
+    join_groups,
+    names_at,
+)
 from windrow.manager.terms import Terms
 from windrow.model.allocation import Member
 from windrow.model.cause import Cause
 from windrow.storage.lifetimes import Lifetimes
+from windrow.story import events as e
+from windrow.story.events import Abandon, Action, Decide, StopJob, SubmitJob
 from windrow.strategies.base import Forecast, LookAhead, OwnJob, View
 from windrow.strategies.levels import Work, able
+
+NO_SPACE = "no task that is left fits in the space that its files may take"
 
 
 class Core:
     """What one run believes and wants."""
 
     def __init__(self, work: Work | Sequence[Work], terms: Terms) -> None:
-        """A run that has not started. `work` is not changed, so that runs of the same workflow can share it.
+        """A run that has not started. `work` is not changed, so that runs of the same workflow can
+        share it.
 
-        With several sites there is a work for each (`strategies.levels.works`). A task that may run at several of them
-        goes where a decision puts it; such sites are a group (`beliefs.join_groups`), and are decided for together.
+        With several sites there is a work for each (`strategies.levels.works`). A task that may run
+        at several of them goes where a decision puts it; such sites are a group
+        (`beliefs.join_groups`), and are decided for together.
         """
-        works = [work] if isinstance(work, Work) else list(work)
+        if isinstance(work, Work):
+            works = [work]
+        else:
+            works = list(work)
         self.terms = terms
-        self.sites = [at_site(one, terms, one.site.name if len(works) > 1 else "") for one in works]
+        self.sites = [
+            at_site(one, terms, name) for one, name in zip(works, names_at(works), strict=True)
+        ]
         self.site_of: list[int] = []
         """The first site at which each task may run, by its number."""
         self.jobs: dict[int, Job] = {}
@@ -54,36 +78,55 @@ class Core:
         self.copies = Copies(self.jobs, self.job_of)
         self.notes_pace = False  # of one site: for those who ask which tasks are late
         self.pieces = Pieces()
-        self.moved: dict[int, tuple[AtSite, int]] = {}  # tasks that have left a site, and until when they stay away
-        self.submitted, self._open, self.is_stopped = 0, 0, False
+        self.moved: dict[
+            int, tuple[AtSite, int]
+        ] = {}  # tasks that have left a site, and until when they stay away
+        self.submitted = 0
+        self._open = 0
+        self.is_stopped = False
         self.failed: set[int] = set()
         """Tasks that failed for good."""
         self.blocked: set[int] = set()
         """Descendants of failed tasks: they cannot run."""
-        self.trouble = ""  # why the run gives up, where it does
+        self.trouble = ""  # why the run gives up, if it does
+        self._undone: Counter[int] = Counter()  # how often tasks that were done are to run again
         self.additions: set[str] = set()  # the ids of what was added to the workflow
-        self._left, self._done, self._expected = np.empty(0, dtype=bool), list[bool](), list[int]()
-        self._ready: list[tuple[int, int]] = []  # by expected time, the longest first, then by number
-        self.temporary = Lifetimes({}, {})  # files that are deleted when nothing needs them any more
+        self._left = np.empty(0, dtype=bool)
+        self._done = list[bool]()
+        self._expected = list[int]()
+        self._ready: list[
+            tuple[int, int]
+        ] = []  # by expected time, the longest first, then by number
+        self.temporary = Lifetimes(
+            {}, {}
+        )  # files that are deleted when nothing needs them any more
         self._take_tasks()
 
     def _take_tasks(self) -> None:
-        """Take in the tasks of the work that are not here yet: at first all of them, then those that are added."""
-        workflow, first = self.work.workflow, len(self._done)
+        """Take in the tasks of the work that are not here yet: at first all of them, then those
+        that are added."""
+        workflow = self.work.workflow
+        first = len(self._done)
         new = range(first, len(workflow))
         done = (task for task in range(first) if self._done[task])
         self._needs, self.temporary = workflow.needs(), Lifetimes.of(workflow, done, self.temporary)
         join_groups(self.sites)
-        self.site_of = np.argmax([at.of(np.ones(len(workflow), dtype=bool)) for at in self.sites], axis=0).tolist()
+        self.site_of = np.argmax(
+            [at.of(np.ones(len(workflow), dtype=bool)) for at in self.sites], axis=0
+        ).tolist()
         expected = [at.work.expected_s.tolist() for at in self.sites]
         self._expected += [expected[self.site_of[task]][task] for task in new]
-        start, index = workflow.children.start.tolist(), workflow.children.index.tolist()
-        self._children: list[list[int]] = [index[start[v] : start[v + 1]] for v in range(len(workflow))]
+        start = workflow.children.start.tolist()
+        index = workflow.children.index.tolist()
+        self._children: list[list[int]] = [
+            index[start[v] : start[v + 1]] for v in range(len(workflow))
+        ]
         self.job_of += [None] * len(new)
         self._done += [False] * len(new)
         self._left = np.append(self._left, np.ones(len(new), dtype=bool))
         self._open += len(new)
-        sources, is_open = workflow.parents.sources(), ~self.done()[workflow.parents.index]
+        sources = workflow.parents.sources()
+        is_open = ~self.done()[workflow.parents.index]
         self._open_parents = np.bincount(sources[is_open], minlength=len(workflow)).tolist()
         if self.failed:
             blocked = self._descendants(self.failed | self.blocked).intersection(new)
@@ -100,7 +143,8 @@ class Core:
 
     @property
     def is_over(self) -> bool:
-        """Whether nothing more will be done: every task done or out of reach, or the run stopped, and no job left."""
+        """Whether nothing more will be done: every task done or out of reach, or the run stopped,
+        and no job left."""
         gives_up = self.is_stopped or bool(self.trouble)
         return not self.jobs and (gives_up or self._open == len(self.failed) + len(self.blocked))
 
@@ -119,11 +163,15 @@ class Core:
 
     def at(self, site: str) -> AtSite:
         """What is held of the site of this name; by an empty one goes the first."""
-        return next(at for at in self.sites if at.name == site) if site else self.sites[0]
+        if site:
+            return next(at for at in self.sites if at.name == site)
+        return self.sites[0]
 
     def own_jobs(self, site: str = "") -> dict[int, OwnJob]:
-        """The jobs in a site's system that are to stay, by number, as those who play courses ahead must know them."""
-        at, jobs = self.at(site), self.jobs.items()
+        """The jobs in a site's system that are to stay, by number, as those who play courses ahead
+        must know them."""
+        at = self.at(site)
+        jobs = self.jobs.items()
         mine = ((number, job) for number, job in jobs if job.at is at and not job.is_spare)
         return {number: job.as_own(number) for number, job in mine if not job.is_stopping}
 
@@ -137,8 +185,14 @@ class Core:
 
     def members(self, number: int) -> dict[int, Member]:
         """The open tasks and copies of a job, as its allocation must know them."""
-        needs, parents, children, at = self._needs, self._open_parents, self._children, self.jobs[number].at
-        expected = self._expected if len(at.group) == 1 else at.work.expected_s.tolist()
+        needs = self._needs
+        parents = self._open_parents
+        children = self._children
+        at = self.jobs[number].at
+        if len(at.group) == 1:
+            expected = self._expected
+        else:
+            expected = at.work.expected_s.tolist()
         tasks = sorted(self.jobs[number].open_tasks | self.jobs[number].copies)
         return {t: Member(needs[t], expected[t], parents[t], children[t]) for t in tasks}
 
@@ -148,7 +202,9 @@ class Core:
             case e.TaskStarted():
                 job = self.jobs[event.job]
                 job.has_begun = True
-                if event.task in job.open_tasks or event.task in job.copies:  # else another job has done it
+                if (
+                    event.task in job.open_tasks or event.task in job.copies
+                ):  # else another job has done it
                     job.running_since_s[event.task] = event.at_s
                 return []
             case e.TaskFinished() | e.TaskKept():
@@ -169,6 +225,8 @@ class Core:
                 return self._task_dropped(event)
             case e.TaskUndone():
                 return self._task_undone(event.task)
+            case e.DiskRefused():
+                return self._disk_refused(event)
             case e.JobRejected():
                 job = self.jobs[event.job]
                 job.is_stopping = True
@@ -176,29 +234,44 @@ class Core:
             case e.JobWithdrawn():
                 job = self.jobs[event.job]
                 self.moved |= dict.fromkeys(job.open_tasks, (job.at, event.until_s))
-                return [] if job.is_stopping else [self._stop(event.job)]
-            case e.JobSubmitted() | e.TaskRetried() | e.FilesMoved() | e.MoveFailed() | e.FilesGone():
+                if job.is_stopping:
+                    return []
+                return [self._stop(event.job)]
+            case (
+                e.JobSubmitted() | e.TaskRetried() | e.FilesMoved() | e.MoveFailed() | e.FilesGone()
+            ):
                 self.temporary.deleted(*e.gone_files(event))
                 return []
             case e.RunBegan():
-                return self._run_began()
+                return self._run_began(event)
             case e.TasksAdded():
                 return self._tasks_added(event)
             case e.RunStopped():
                 self.is_stopped = True
-                return [self._stop(number) for number, job in self.jobs.items() if not job.is_stopping]
+                return [
+                    self._stop(number) for number, job in self.jobs.items() if not job.is_stopping
+                ]
             case _:
                 assert_never(event)
 
     def view(
-        self, at_s: int, forecast: Forecast, site: str = "", elapsed_s: int = 0, futures: LookAhead | None = None
+        self,
+        at_s: int,
+        forecast: Forecast,
+        site: str = "",
+        elapsed_s: int = 0,
+        futures: LookAhead | None = None,
     ) -> View:
-        """What a strategy may know at this time of one site: the tasks that are to run there, and the jobs there."""
+        """What a strategy may know at this time of one site: the tasks that are to run there, and
+        the jobs there."""
         at = self.at(site)
         waiting, running, spare, elsewhere, busy_s = at.counted(self.jobs.values(), at_s)
-        work, avoided = at.work, at.avoidance.at(at_s)
+        work = at.work
+        avoided = at.avoidance.at(at_s)
         if avoided:  # the work on the other nodes
-            widest = max((need.nodes for task, need in enumerate(self._needs) if at.has(task)), default=1)
+            widest = max(
+                (need.nodes for task, need in enumerate(self._needs) if at.has(task)), default=1
+            )
             work = work.within(max(work.site.nodes - len(avoided), 1, widest))
         return View(
             work=work,
@@ -218,12 +291,21 @@ class Core:
         )
 
     def _within_reach(self, at: AtSite, at_s: int) -> NDArray[np.bool_]:
-        """What is left and may run at this site, without what waits for tasks that must run elsewhere first."""
+        """What is left and may run at this site, without what waits for tasks that must run
+        elsewhere first."""
         left = at.of(self._left).copy()
         if len(at.group) > 1:
-            left[[task for task, (was_at, until_s) in self.moved.items() if was_at is at and at_s < until_s]] = False
+            left[
+                [
+                    task
+                    for task, (was_at, until_s) in self.moved.items()
+                    if was_at is at and at_s < until_s
+                ]
+            ] = False
             away = (self._left & ~left).nonzero()[0].tolist()
-            left[sorted(self._descendants(t for t in away if any(o.has(t) for o in at.group)))] = False
+            left[sorted(self._descendants(t for t in away if any(o.has(t) for o in at.group)))] = (
+                False
+            )
         return left
 
     def check(self) -> None:
@@ -236,24 +318,35 @@ class Core:
         out = (self.failed | self.blocked).difference(placed)
         assert int(self._left.sum()) + len(placed) + len(out) == self._open, "a task was lost"
         for at in self.sites:
-            assert at.jobs == sum(job.at is at for job in self.jobs.values()) <= at.site.cap, "more jobs than the cap"
+            assert at.jobs == sum(job.at is at for job in self.jobs.values()) <= at.site.cap, (
+                "more jobs than the cap"
+            )
 
-    def _run_began(self) -> list[Action]:
-        back = sorted(task for task in self.failed | self.blocked if self.job_of[task] is None)
-        for forgotten in (self.failed, self.copies.failed, self.blocked):
-            forgotten.clear()
-        self.is_stopped, self.trouble = False, ""
+    def _run_began(self, event: e.RunBegan) -> list[Action]:
+        back: list[int] = []
+        if event.retry:
+            back = sorted(task for task in self.failed | self.blocked if self.job_of[task] is None)
+            for forgotten in (self.failed, self.copies.failed, self.blocked, self._undone):
+                forgotten.clear()
+        self.is_stopped = False
+        self.trouble = ""
         for at in self.sites:
-            at.losses.forget()
+            at.losses.forget_all()
             at.trouble = ""
         for task in back:
             self._put_back(task)
         return self._decide_if_useful(self.sites)
 
     def extended(self, event: e.TasksAdded) -> list[Work]:
-        """The work of each site with tasks that join: at the first one, or any of its group that can take them."""
-        workflow, first, group = event.to(self.work.workflow), len(self._done), self.sites[0].group
-        fits = [able(workflow, at.site, event.added.steps, first)[first:] & (at in group) for at in self.sites]
+        """The work of each site with tasks that join: at the first one, or any of its group that
+        can take them."""
+        workflow = event.to(self.work.workflow)
+        first = len(self._done)
+        group = self.sites[0].group
+        fits = [
+            able(workflow, at.site, event.added.steps, first)[first:] & (at in group)
+            for at in self.sites
+        ]
         fits[0] |= ~np.any(fits, axis=0)
         return [at.work.extended(workflow, join) for at, join in zip(self.sites, fits, strict=True)]
 
@@ -278,7 +371,9 @@ class Core:
                 if self._open_parents[task] == 0:
                     self._unready(task)
             for task in plan.copies:
-                if self.job_of[task] is not None and task not in job.open_tasks:  # else it is done or failed by now
+                if (
+                    self.job_of[task] is not None and task not in job.open_tasks
+                ):  # else it is done or failed by now
                     self.copies.add(task, number)
             actions.append(SubmitJob(number, plan))
         self._left[[task for plan in event.decision.jobs for task in plan.tasks]] = False
@@ -289,10 +384,19 @@ class Core:
         if isinstance(event, e.JobTaken):
             job.taken_by = event.by
             if event.by in self.jobs:
-                self.jobs[event.by].has_begun = True  # its nodes are at work, though not with its own tasks
+                self.jobs[
+                    event.by
+                ].has_begun = True  # its nodes are at work, though not with its own tasks
         end_s = max(event.at_s, job.others_end_s(self.jobs, self.job_of)) + job.plan.run_s
-        job.is_running, job.started_s = True, event.at_s if job.taken_by is None else None
-        job.expected_end_s = event.at_s + job.plan.requested_s if self.terms.busy_is_request else end_s
+        job.is_running = True
+        if job.taken_by is None:
+            job.started_s = event.at_s
+        else:
+            job.started_s = None
+        if self.terms.busy_is_request:
+            job.expected_end_s = event.at_s + job.plan.requested_s
+        else:
+            job.expected_end_s = end_s
         for task in sorted(job.copies if not job.is_stopping else ()):  # it is where it runs first
             if (home := self.job_of[task]) is not None and not self.jobs[home].is_running:
                 self.jobs[home].open_tasks.discard(task)
@@ -303,42 +407,60 @@ class Core:
     def _task_finished(self, task: int, at_s: int) -> list[Action]:
         if self._done[task]:
             return []
-        number, is_copied = self.job_of[task], task in self.copies.of
+        number = self.job_of[task]
+        is_copied = task in self.copies.of
         if number is not None and (self.notes_pace or len(self.jobs[number].at.group) > 1):
             self.jobs[number].note_pace(task, at_s)
-        actions: list[Action] = [StopJob(idle) for idle in self.copies.close_all(task)] if is_copied else []
+        actions: list[Action] = (
+            [StopJob(idle) for idle in self.copies.close_all(task)] if is_copied else []
+        )
+        is_progress = self._undone[task] <= 1
         if (home := self._close(task)) is not None:
-            home.has_finished_a_task = True
+            home.has_finished_a_task |= is_progress
             if number is not None and home.is_empty and (is_copied or not home.is_running):
-                actions.append(StopJob(number))  # another job had done it, which came to light only now
+                actions.append(
+                    StopJob(number)
+                )  # another job had done it, which came to light only now
         self._done[task] = True
         self.failed.discard(task)  # a job that was given up has done it, or what it needed
         self.blocked.discard(task)
         self.temporary.done(task)
         self._open -= 1
         self.pieces.forget(task)
-        (self.sites[self.site_of[task]] if home is None else home.at).losses.forget()
+        if is_progress:
+            (self.sites[self.site_of[task]] if home is None else home.at).losses.forget()
         became_ready: list[int] = []
         for child in self._children[task]:
             self._open_parents[child] -= 1
             if self.is_ready(child) and self.job_of[child] is None and child not in self.blocked:
                 insort(self._ready, (-self._expected[child], child))
                 became_ready.append(child)
-        return [*actions, *self._decide_if_useful(self._homes(became_ready))] if became_ready else actions
+        if became_ready:
+            return [*actions, *self._decide_if_useful(self._homes(became_ready))]
+        return actions
 
     def _task_undone(self, task: int) -> list[Action]:
-        """It is to run again. Those that are left wait for it again; those in jobs are not called back."""
+        """It is to run again. Those that are left wait for it again; those in jobs are not called
+        back."""
         self.copies.failed.discard(task)
-        if task in self.failed and self.job_of[task] is None:  # nor is blocked any more what it alone blocked
+        if (
+            task in self.failed and self.job_of[task] is None
+        ):  # nor is blocked any more what it alone blocked
             self.failed.remove(task)
-            blocked, self.blocked = self.blocked, self._descendants(self.failed)
-            back = [other for other in sorted({task, *blocked} - self.blocked) if self.job_of[other] is None]
+            blocked = self.blocked
+            self.blocked = self._descendants(self.failed)
+            back = [
+                other
+                for other in sorted({task, *blocked} - self.blocked)
+                if self.job_of[other] is None
+            ]
             for other in back:
                 self._put_back(other)
             return self._decide_if_useful(self._homes(back))
         if not self._done[task]:
             return []
         self._done[task] = False
+        self._undone[task] += 1
         self.temporary.undone(task)
         self._open += 1
         for child in self._children[task]:
@@ -358,11 +480,41 @@ class Core:
         self.failed.add(task)
         return self._block({task, *self._descendants({task})}, *gone)
 
+    def _disk_refused(self, event: e.DiskRefused) -> list[Action]:
+        """A task that was done has failed if that would happen again; else its job tries again, but
+        not for ever."""
+        if event.is_final and self._done[event.task]:
+            return [*self._task_undone(event.task), *self._task_failed(event.task)]
+        job = self.jobs[event.job]
+        job.refused = event.why
+        if job.at.trouble:
+            return []
+        trouble = job.at.losses.refused(
+            event.task, event.job, f"task {self._id(event.task)}: {event.why}"
+        )
+        if trouble:
+            return self._give_up_site(job.at, self._there(job.at) + trouble)
+        return []
+
+    def _id(self, task: int) -> str:
+        return self.work.workflow.ids[task]
+
+    @staticmethod
+    def _there(at: AtSite) -> str:
+        if at.name:
+            return f"{at.name}: "
+        return ""
+
     def _block(self, tasks: set[int], *also: Action) -> list[Action]:
-        """These will not run, since one has failed, of them or before them. Jobs that wait for no others go."""
+        """These will not run, since one has failed, of them or before them. Jobs that wait for no
+        others go."""
         self.blocked = (self.blocked | tasks) - self.failed
         self._left[sorted(tasks)] = False
-        idle = [(number, job) for number, job in self.jobs.items() if not job.is_running and not job.is_stopping]
+        idle = [
+            (number, job)
+            for number, job in self.jobs.items()
+            if not job.is_running and not job.is_stopping
+        ]
         useless = [number for number, job in idle if job.open_tasks | job.copies <= self.blocked]
         return [Abandon(tuple(sorted(tasks))), *also, *(self._stop(number) for number in useless)]
 
@@ -374,14 +526,33 @@ class Core:
             return []
         if isinstance(event, e.CopyFailed) and self.copies.heir(event.task) is None:
             return self._task_failed(event.task)
-        job, is_blocked = self.jobs[event.job], event.task in self.blocked
-        is_early = not is_blocked and job.is_too_early(event.at_s, self.jobs, self.job_of, self._done)
-        job.has_given_up |= not (is_early or is_blocked or job.is_stopping or isinstance(event, e.CopyFailed))
+        job = self.jobs[event.job]
+        is_blocked = event.task in self.blocked
+        is_early = not is_blocked and job.is_too_early(
+            event.at_s, event.task, self.jobs, self.job_of, self._done
+        )
+        is_excused = is_early or is_blocked or job.is_stopping or isinstance(event, e.CopyFailed)
+        if isinstance(event, e.TaskDropped) and event.lacks_memory:
+            is_excused |= bool(give_more_memory(self._needs, self.sites, job, [event.task]))
+        job.has_given_up |= not is_excused
+        if is_early and self.terms.patience is not None:
+            self._expect_makers_longer(event.task, event.at_s)
         self._close(event.task)
         self._put_back(event.task)
         if is_early and not job.is_stopping:
             return [self._stop(event.job)]
         return self._decide_if_useful(self._homes([event.task]))
+
+    def _expect_makers_longer(self, task: int, at_s: int) -> None:
+        """Jobs that should have ended, and have what this task waits for, are expected to run for
+        as long again: else jobs would be sent to wait for them for nothing, again and again."""
+        for parent in self.work.workflow.parents.of(task).tolist():
+            number = self.job_of[parent]
+            if number is None or self._done[parent]:
+                continue
+            maker = self.jobs[number]
+            if maker.started_s is not None and maker.expected_end_s <= at_s:
+                maker.expected_end_s = 2 * at_s - maker.started_s
 
     def _close(self, task: int) -> Job | None:
         """The task is in its job no more. A job that has no tasks left is on its way out."""
@@ -405,7 +576,8 @@ class Core:
         self.copies.close(task, number)
 
     def _put_back(self, task: int) -> None:
-        """The task is not in its job any more: it is left, unless a copy of it lives or a failed ancestor blocks it."""
+        """The task is not in its job any more: it is left, unless a copy of it lives or a failed
+        ancestor blocks it."""
         self.job_of[task] = None
         self.pieces.leave(task, self._expected, self.sites)
         if (heir := self.copies.heir(task)) is not None:
@@ -436,14 +608,27 @@ class Core:
         cause = event.cause or Cause.LOST
         if cause is Cause.TIME_LIMIT:
             expect_longer(self._expected, self.sites, job, event.at_s, self.pieces.open)
+        if cause is Cause.MEMORY:
+            lost = sorted(job.running_since_s.keys() & job.open_tasks)
+            give_more_memory(self._needs, self.sites, job, lost)
         self.moved |= job.at.note_preemption(job, event.at_s) if cause is Cause.PREEMPTED else {}
-        if event.node and job.taken_by is None:  # else it is counted with the job in whose place it ran
+        if (
+            event.node and job.taken_by is None
+        ):  # else it is counted with the job in whose place it ran
             job.at.avoidance.failed(event.node, event.at_s)
         if not job.has_finished_a_task and job.taken_by is None and not job.is_spare:
             stops += self._count_loss(job, cause, event.why)
-        waiting_for = self._descendants(task for task in job.open_tasks if not self.copies.stays(task))
-        waiting = [(n, other) for n, other in self.jobs.items() if (other.open_tasks | other.copies) & waiting_for]
-        stops += [self._stop(n) for n, other in waiting if not other.has_begun and not other.is_stopping]
+        waiting_for = self._descendants(
+            task for task in job.open_tasks if not self.copies.stays(task)
+        )
+        waiting = [
+            (n, other)
+            for n, other in self.jobs.items()
+            if (other.open_tasks | other.copies) & waiting_for
+        ]
+        stops += [
+            self._stop(n) for n, other in waiting if not other.has_begun and not other.is_stopping
+        ]
         return [*stops, *self._job_left(event.job)]
 
     def _job_ended(self, event: e.JobEnded) -> list[Action]:
@@ -451,29 +636,46 @@ class Core:
         job.note_use(event.at_s)
         stops: list[Action] = []
         counts = not job.has_finished_a_task and job.taken_by is None
-        if counts and (job.has_given_up or (job.open_tasks and not job.is_stopping)):
-            stops = self._count_loss(job, Cause.AGENT, f"there may be too little {job.lacks} for its tasks")
+        is_loss = counts and (job.has_given_up or (job.open_tasks and not job.is_stopping))
+        job.is_stopping = True  # so that nothing that follows asks it to stop
+        if is_loss and job.lacks_space and not self.trouble:
+            stops = self._give_up(NO_SPACE)
+        elif is_loss:
+            stops = self._count_loss(job, *job.why_idle)
         return [*stops, *self._job_left(event.job)]
 
     def _count_loss(self, job: Job, cause: Cause, why: str) -> list[Action]:
-        """A job was lost before it had done anything. That may happen; again and again it will not help to try."""
-        trouble = "" if job.at.trouble else job.at.losses.add(cause, why)  # what came first is the reason
-        where = f"{job.at.name}: " if job.at.name else ""
-        return self._give_up_site(job.at, where + trouble) if trouble else []
+        """A job was lost before it had done anything. That may happen; again and again it will not
+        help to try."""
+        trouble = (
+            "" if job.at.trouble else job.at.losses.add(cause, why)
+        )  # what came first is the reason
+        if trouble:
+            return self._give_up_site(job.at, self._there(job.at) + trouble)
+        return []
 
     def _give_up_site(self, at: AtSite, why: str) -> list[Action]:
-        """Send no more there. Where what could run there cannot run elsewhere, the run gives up."""
+        """Send no more there. If what could run there cannot run elsewhere, the run gives up."""
         at.trouble = why
-        others, mine = [other for other in at.group if not other.trouble], at.of(~self.done())
+        others = [other for other in at.group if not other.trouble]
+        mine = at.of(~self.done())
         if not others or (mine & ~np.any([other.of(mine) for other in others], axis=0)).any():
             return self._give_up(why)
-        idle = [n for n, job in self.jobs.items() if job.at is at and not job.has_begun and not job.is_stopping]
+        idle = [
+            n
+            for n, job in self.jobs.items()
+            if job.at is at and not job.has_begun and not job.is_stopping
+        ]
         return [self._stop(number) for number in idle]
 
     def _give_up(self, why: str) -> list[Action]:
         """Jobs that have started may do what they can; nothing new starts."""
         self.trouble = why
-        return [self._stop(n) for n, job in self.jobs.items() if not job.has_begun and not job.is_stopping]
+        return [
+            self._stop(n)
+            for n, job in self.jobs.items()
+            if not job.has_begun and not job.is_stopping
+        ]
 
     def _job_left(self, number: int) -> list[Action]:
         """A job is gone; what it had not done is left again."""
@@ -484,15 +686,29 @@ class Core:
         job.at.jobs -= 1
         for task in sorted(job.open_tasks):
             self._put_back(task)
-        return self._decide_if_useful(dict.fromkeys(job.at.group) | self._homes(sorted(job.open_tasks)))
+        return self._decide_if_useful(
+            dict.fromkeys(job.at.group) | self._homes(sorted(job.open_tasks))
+        )
 
     def _decide_if_useful(self, sites: Iterable[AtSite]) -> list[Action]:
-        """Decisions for those sites where tasks are left, the cap has room, and no job is about to give more back."""
+        """Decisions for those sites where tasks are left, the cap has room, and no job is about to
+        give more back."""
         if self.is_stopped or self.trouble:
             return []
-        if not (due := [at for at in sites if at.jobs < at.site.cap and not at.trouble and at.of(self._left).any()]):
+        if not (
+            due := [
+                at
+                for at in sites
+                if at.jobs < at.site.cap and not at.trouble and at.of(self._left).any()
+            ]
+        ):
             return []
-        stopping = {at for job in self.jobs.values() if job.is_stopping and job.open_tasks for at in job.at.group}
+        stopping = {
+            at
+            for job in self.jobs.values()
+            if job.is_stopping and job.open_tasks
+            for at in job.at.group
+        }
         return [Decide(at.name) for at in due if at not in stopping]
 
     def _descendants(self, tasks: Iterable[int]) -> set[int]:

@@ -1,4 +1,5 @@
-"""From a job of the core to a job of the queue: the file that its agent reads, and what is submitted."""
+"""From a job of the core to a job of the queue: the file that its agent reads, and what is
+submitted."""
 
 from __future__ import annotations
 
@@ -19,25 +20,44 @@ from windrow.agent import outputs
 from windrow.agent.claim import fence, holder
 from windrow.agent.folder import RunFolder
 from windrow.agent.job_file import JobFile, TaskSpec, write_job
+from windrow.agent.made import Made
 from windrow.agent.order import absolute, order_for
 from windrow.files import append_lines, disk_faults
 from windrow.manager.core import Core
-from windrow.manager.local_places import LocalPlaces
 from windrow.manager.specs import clean_up, shared_outputs, task_spec
 from windrow.model import NodeShape, Runnable, Step, Workflow
 from windrow.model.nodes import Need
 from windrow.queues.port import JobSpec
 from windrow.storage.lifetimes import Lifetimes
+from windrow.story.local_places import LocalPlaces
 
 if TYPE_CHECKING:
     from windrow.data.mirror import Mirror
     from windrow.manager.transfers import Transfers
     from windrow.storage.places import Staying
+    from windrow.strategies.levels import Work
+
+SMALL_BYTES = 1 << 20
+"""Files up to this size cost next to nothing to copy, so a node should not take them with it when
+it fails."""
 
 
 def job_tag(uid: str, job: int) -> str:
-    """The name of a job in the queue, and of its wait in the history: `uid` is the run's. No two jobs have the same."""
+    """The name of a job in the queue, and of its wait in the history: `uid` is the run's. No two
+    jobs have the same."""
     return f"windrow-{uid}-{job}"
+
+
+def _with_memory(spec: TaskSpec, need: Need, work: Work) -> TaskSpec:
+    """The same with the memory that the task is to have now, which may be more than it states."""
+    most = work.most_memory_bytes(need)
+    if need.memory_bytes == spec.memory_bytes and most <= need.memory_bytes:
+        return spec
+    return replace(
+        spec,
+        memory_bytes=need.memory_bytes,
+        most_memory_bytes=most if most > need.memory_bytes else 0,
+    )
 
 
 def _shape(core: Core, number: int) -> tuple[NodeShape, Need]:
@@ -73,6 +93,8 @@ class Dispatch:
     """Patterns of files that must not stay there."""
     share: str = ""
     """How what many tasks read comes there."""
+    small_bytes: int = SMALL_BYTES
+    """Up to this size, files leave a node of several at once."""
     local: LocalPlaces = field(default_factory=LocalPlaces)
     """What is on nodes alone."""
     _may_copy: dict[int, bool] = field(default_factory=dict)
@@ -107,20 +129,27 @@ class Dispatch:
     def may_copy(self, task: int) -> bool:
         """Whether several jobs may run the task at the same time (`outputs.may_be_copied`)."""
         if task not in self._may_copy:
-            spec, out = task_spec(self.runnable, task, self._shared), self.folder.task_out(task, 1)
-            order = order_for(spec, 1, run=self.run, out=out, hosts=(), node=NodeShape(1), patience_s=0.0)
+            spec = task_spec(self.runnable, task, self._shared)
+            out = self.folder.task_out(task, 1)
+            order = order_for(
+                spec, 1, run=self.run, out=out, hosts=(), node=NodeShape(1), patience_s=0.0
+            )
             self._may_copy[task] = outputs.may_be_copied(order)
         return self._may_copy[task]
 
     def spec(self, core: Core, number: int, avoid: tuple[str, ...] = ()) -> JobSpec:
         """What is submitted for a job that is not to run on the nodes to avoid."""
-        plan, site = core.jobs[number].plan, core.jobs[number].at.site
+        plan = core.jobs[number].plan
+        site = core.jobs[number].at.site
         # -P: a file in the working folder must not pass for a module
         there = str(self.folder.path)
         agent: tuple[str, ...] = (sys.executable, "-P", "-m", "windrow.agent")
         if site.files:
-            there, agent = self.mirrors[site.files].there, (*self.mirrors[site.files].agent, "__main__")
-        if site.files or site.setup:  # modules are known in login shells; without the variable, steps have what we have
+            there = self.mirrors[site.files].there
+            agent = (*self.mirrors[site.files].agent, "__main__")
+        if (
+            site.files or site.setup
+        ):  # modules are known in login shells; without the variable, steps have what we have
             script = f'{site.setup}\nunset SLURM_EXPORT_ENV\nexec "$0" "$@"'
             agent = ("bash", "-lc", script, *agent)
         return JobSpec(
@@ -136,30 +165,42 @@ class Dispatch:
         )
 
     def alike(self, numbers: Sequence[int], core: Core, most: int) -> Iterator[list[int]]:
-        """Jobs that can go out together: consecutive numbers, the same nodes and times; at most this many at once."""
+        """Jobs that can go out together: consecutive numbers, the same nodes and times; at most
+        this many at once."""
         plans = {n: core.jobs[n].plan for n in numbers}
         notice_s = self.runnable.notice_s
-        size = {n: (p.nodes, p.requested_s, notice_s(p.all_tasks), *_shape(core, n)) for n, p in plans.items()}
+        size = {
+            n: (p.nodes, p.requested_s, notice_s(p.all_tasks), *_shape(core, n))
+            for n, p in plans.items()
+        }
         group: list[int] = []
         for number in numbers:
-            if group and (len(group) >= most or number != group[-1] + 1 or size[number] != size[group[0]]):
+            if group and (
+                len(group) >= most or number != group[-1] + 1 or size[number] != size[group[0]]
+            ):
                 yield group
                 group = []
             group.append(number)
         if group:
             yield group
 
-    def prepare(self, core: Core, number: int, heard: Mapping[int, int], avoid: tuple[str, ...]) -> JobSpec:
+    def prepare(
+        self, core: Core, number: int, heard: Mapping[int, int], avoid: tuple[str, ...]
+    ) -> JobSpec:
         """Write what the job's agent is to do; then what is submitted for it.
 
-        `heard` is how much of each job's events the core knows, those of jobs that were given up among them, as long as
-        they may finish something. A task that failed, was abandoned and is tried again must not look lost to jobs of
-        its second life.
+        `heard` is how much of each job's events the core knows, those of jobs that were given up
+        among them, as long as they may finish something. A task that failed, was abandoned and is
+        tried again must not look lost to jobs of its second life.
         """
-        plan, (shape, _) = core.jobs[number].plan, _shape(core, number)
-        folder, hazard = self.folder_of(core, number), core.jobs[number].at.site.hazard
+        plan = core.jobs[number].plan
+        (shape, _) = _shape(core, number)
+        folder = self.folder_of(core, number)
+        hazard = core.jobs[number].at.site.hazard
         given_up = sorted(heard.keys() - core.jobs.keys())
-        has_volumes = bool(self.scratch) and any(self.runnable.steps[task].mounts for task in plan.all_tasks)
+        has_volumes = bool(self.scratch) and any(
+            self.runnable.steps[task].mounts for task in plan.all_tasks
+        )
         is_by_losses = has_volumes or self.runnable.notice_s(plan.all_tasks) > 0
         space = None
         if core.work.space is not None:
@@ -177,7 +218,9 @@ class Dispatch:
             counts=shape.counts,
             walltime_s=core.jobs[number].at.site.walltime_s(plan.requested_s),
             tasks=tuple(self._tasks(core, number)),
-            over=tuple(n for n in range(first, core.submitted) if n not in core.jobs and n not in given_up),
+            over=tuple(
+                n for n in range(first, core.submitted) if n not in core.jobs and n not in given_up
+            ),
             given_up=tuple(given_up),
             over_below=first,
             heard_bytes={str(n): heard[n] for n in sorted(heard) if n != number and heard[n]},
@@ -189,6 +232,7 @@ class Dispatch:
             space=() if space is None else tuple(space.record()),
             scratch=self.scratch,
             share=self.share if self.scratch else "",
+            small_bytes=self.small_bytes if self.scratch else 0,
         )
         with disk_faults(f"{folder.path}: cannot write job {number}"):
             folder.make(number)
@@ -199,7 +243,9 @@ class Dispatch:
 
     def folder_at(self, place: str) -> RunFolder:
         """The run's folder for jobs at this place of files; of one that is not home, its mirror."""
-        return self.mirrors[place].folder if place else self.folder
+        if place:
+            return self.mirrors[place].folder
+        return self.folder
 
     def folder_of(self, core: Core, number: int) -> RunFolder:
         """The one in which a job is."""
@@ -216,31 +262,55 @@ class Dispatch:
                 append_lines(folder.abandoned, lines)
 
     def clean_up(self, core: Core) -> str:
-        """When there is no job: throw away what tasks left that have not finished; what could not be done.
+        """When there is no job: throw away what tasks left that have not finished; what could not
+        be done.
 
         And temporary files that an agent which was given up has made again.
         """
-        left = clean_up(self.runnable, self.attempts, core.is_done, copied=self.copies or bool(self.scratch))
+        left = clean_up(
+            self.folder,
+            self.runnable,
+            self.attempts,
+            core.is_done,
+            copied=self.copies or bool(self.scratch),
+        )
         return self.delete(core.temporary, core.temporary.gone) or left
 
     def delete(self, files: Lifetimes, names: Iterable[str]) -> str:
-        """Remove these temporary files; what could not be done."""
+        """Remove these temporary files, as far as tasks made them; what could not be done."""
         trouble = ""
         for name in names:
             workdir = self.runnable.steps[files.maker[name]].workdir
+            (path,) = absolute(workdir, [name])
             try:
-                outputs.delete(absolute(workdir, [name])[0], workdir)
+                trouble = outputs.delete(path, workdir, self.folder.path) or trouble
             except OSError as error:
-                trouble = f"{error.filename}, which is no longer needed, cannot be removed: {error.strerror}"
+                trouble = (
+                    f"{error.filename}, which is no longer needed, cannot be removed: "
+                    f"{error.strerror}"
+                )
         return trouble
 
+    def arrived(self, files: Lifetimes, paths: Collection[str]) -> None:
+        """These have come home from where tasks made them: record temporary ones as they are."""
+        made = Made(str(self.folder.path))
+        for name in files.temporary:
+            (path,) = absolute(self.runnable.steps[files.maker[name]].workdir, [name])
+            if path in paths:
+                made.note(path, lasting=True)
+
     def _tasks(self, core: Core, number: int) -> Iterator[TaskSpec]:
-        workflow, place = self.runnable.workflow, core.jobs[number].at.site.files
-        members, parents, stays = core.members(number), workflow.parents, bool(self.scratch) and not self.copies
+        workflow = self.runnable.workflow
+        place = core.jobs[number].at.site.files
+        members = core.members(number)
+        parents = workflow.parents
+        stays = bool(self.scratch) and not self.copies
         for task, member in members.items():
-            commit, attempts = "", self.attempts.get(task, 0)
+            commit = ""
+            attempts = self.attempts.get(task, 0)
             if self.copies and self.may_copy(task):  # numbers that no attempt in another job has
-                commit, attempts = self._commit(core, task, place), number * (self.runnable.steps[task].retries + 1)
+                commit = self._commit(core, task, place)
+                attempts = number * (self.runnable.steps[task].retries + 1)
             waits = {p for p in parents.of(task).tolist() if not core.is_done(p)}
             waits |= self.local.makers_for(workflow, task, number)
             if self.transfers is not None:
@@ -257,27 +327,46 @@ class Dispatch:
                 commit=commit,
                 done_s=float(done_s),
                 idle=idle,
-                local=self.staying.of(workflow.task(task).outputs, members, core.is_done) if stays else (),
+                local=self._local(core, task, members) if stays else (),
             )
+            spec = _with_memory(spec, member.need, core.jobs[number].at.work)
             yield self._moved(spec, place) if place else spec
 
+    def _local(self, core: Core, task: int, members: Collection[int]) -> tuple[str, ...]:
+        """Which of its outputs may stay on its node: none beside an older one, which would be taken
+        for it."""
+        workflow = self.runnable.workflow
+        folder = self.runnable.steps[task].workdir
+        may_stay = self.staying.of(workflow.task(task).outputs, members, core.is_done)
+        return tuple(name for name in may_stay if not os.path.lexists(Path(folder, name)))
+
     def _moved(self, spec: TaskSpec, place: str) -> TaskSpec:
-        """The same task for a place whose files are elsewhere: all paths below the run's root are below another."""
+        """The same task for a place whose files are elsewhere: all paths below the run's root are
+        below another."""
         assert self.transfers is not None
-        here, there = self.transfers.catalogue.paths.root, f"{self.mirrors[place].there}/files"
+        here = self.transfers.catalogue.paths.root
+        there = f"{self.mirrors[place].there}/files"
 
         def moved(path: str) -> str:
-            return os.path.normpath(f"{there}/{os.path.relpath(path, here)}") if path[:1] == "/" else path
+            if path[:1] == "/":
+                return os.path.normpath(f"{there}/{os.path.relpath(path, here)}")
+            return path
 
         names: dict[str, Any] = {
-            name: tuple(map(moved, getattr(spec, name))) for name in ("inputs", "outputs", "shared")
+            name: tuple(map(moved, getattr(spec, name)))
+            for name in ("inputs", "outputs", "shared", "temporary")
         }
-        names["mounts"] = tuple(m._replace(before=moved(m.before), after=moved(m.after)) for m in spec.mounts)
-        names["extracts"] = tuple((volume, inside, moved(kept)) for volume, inside, kept in spec.extracts)
+        names["mounts"] = tuple(
+            m._replace(before=moved(m.before), after=moved(m.after)) for m in spec.mounts
+        )
+        names["extracts"] = tuple(
+            (volume, inside, moved(kept)) for volume, inside, kept in spec.extracts
+        )
         return replace(spec, workdir=moved(spec.workdir), **names)
 
     def _commit(self, core: Core, task: int, place: str) -> str:
-        """The name of the claim on the task's outputs: the first that was not made by a job that is over."""
+        """The name of the claim on the task's outputs: the first that was not made by a job that is
+        over."""
 
         def is_over(path: Path) -> bool:
             job = holder(path)

@@ -1,22 +1,17 @@
-"""What follows from lost jobs: after how many in a row a run gives up, and which nodes it avoids. Pure.
+"""After how many lost jobs in a row a run gives up. Pure.
 
-Rule 1: causes are counted apart, and a task that finishes sets all counts back. Rule 2: what has no one at fault has no
-limit (preemption: what is lost too often goes elsewhere for a while), or a generous one (nodes that fail).
-Rule 3: nodes on which jobs fail again and again are avoided for a while. The core and the story hold one `Avoidance`
-each and hear the same events, so both know the same.
+Rule 1: causes are counted apart, and a task that finishes for the first time sets all counts back.
+One that was undone and is made again does so once; else a run that undoes all that it does would
+never give up. Rule 2: what has no one at fault has no limit (preemption: what is lost too often
+goes elsewhere for a while), or a generous one (nodes that fail).
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from windrow.model.cause import Cause
-
-FAILURES = 2
-WITHIN_S = 3600
-FOR_S = 3600
 
 PATIENCE: Mapping[Cause, int] = {
     Cause.MEMORY: 3,
@@ -25,6 +20,7 @@ PATIENCE: Mapping[Cause, int] = {
     Cause.CANCELLED: 3,
     Cause.LOST: 3,
     Cause.AGENT: 3,
+    Cause.SPACE: 3,
 }
 """Jobs in a row that may be lost before a task finishes. A cause that is not here has no limit."""
 
@@ -35,6 +31,7 @@ _WHAT = {
     Cause.CANCELLED: "were cancelled by someone else",
     Cause.LOST: "disappeared from the queue",
     Cause.AGENT: "ended before they had done anything",
+    Cause.SPACE: "found no room on a disk, or could not reach it",
 }
 _ADVICE = {
     Cause.MEMORY: "give the tasks the memory that they need (memory: in the workflow)",
@@ -43,6 +40,7 @@ _ADVICE = {
     Cause.CANCELLED: "find out who cancels them",
     Cause.LOST: "check that the batch system works",
     Cause.AGENT: "look at jobs/N/output in the run's folder",
+    Cause.SPACE: "make room",
 }
 
 
@@ -53,51 +51,50 @@ class Losses:
         """Without `patience` a run never gives up, as in simulation."""
         self._patience = {} if patience is None else patience
         self._counts: Counter[Cause] = Counter()
+        self._refused: dict[
+            int, set[int]
+        ] = {}  # by task: the jobs in which a disk refused what it made
 
     def forget(self) -> None:
-        """A task has finished, or the user wants to try again."""
+        """A task has finished for the first time."""
         if self._counts:
             self._counts.clear()
 
+    def forget_all(self) -> None:
+        """The user wants to try again."""
+        self._counts.clear()
+        self._refused.clear()
+
+    def refused(self, task: int, job: int, why: str) -> str:
+        """A disk refused what a task made in this job. Why the run should give up now; empty if
+        it should not.
+
+        That is counted for each task, whatever else is done meanwhile.
+        """
+        jobs = self._refused.setdefault(task, set())
+        jobs.add(job)
+        limit = self._patience.get(Cause.SPACE)
+        if limit is None or len(jobs) < limit:
+            return ""
+        return (
+            f"{len(jobs)} jobs {_WHAT[Cause.SPACE]} for the same task (last: {why}); "
+            f"{_fix(Cause.SPACE)}"
+        )
+
     def add(self, cause: Cause, why: str) -> str:
-        """A job was lost before it had done anything. Why the run should give up now; empty where it should not."""
+        """A job was lost before it had done anything. Why the run should give up now; empty if
+        it should not."""
         self._counts[cause] += 1
-        count, limit = self._counts[cause], self._patience.get(cause)
+        count = self._counts[cause]
+        limit = self._patience.get(cause)
         if limit is None or count < limit:
             return ""
         what = _WHAT.get(cause, f"were lost ({cause})")
-        advice = f"{_ADVICE.get(cause, 'fix the cause')}, then resume the run"
-        return f"{count} jobs in a row {what}, with no task finished in between (last: {why}); {advice}"
+        return (
+            f"{count} jobs in a row {what}, with no task finished in between (last: {why}); "
+            f"{_fix(cause)}"
+        )
 
 
-@dataclass(frozen=True, slots=True)
-class Avoided:
-    """A node on which no job is to run for now."""
-
-    node: str
-    why: str
-    until_s: int
-
-
-class Avoidance:
-    """Counts failures by node: after `FAILURES` of them within `WITHIN_S` a node is avoided for `FOR_S`."""
-
-    def __init__(self) -> None:
-        self._failures_s: dict[str, list[int]] = {}
-        self._avoided: dict[str, Avoided] = {}
-
-    def failed(self, node: str, at_s: int) -> None:
-        """A job failed on this node."""
-        recent = [t for t in self._failures_s.get(node, []) if at_s - t < WITHIN_S] + [at_s]
-        self._failures_s[node] = recent
-        if len(recent) >= FAILURES:
-            self._avoided[node] = Avoided(node, f"{len(recent)} jobs failed on it", at_s + FOR_S)
-
-    def at(self, at_s: float) -> tuple[Avoided, ...]:
-        """The nodes that are avoided at this time, the latest to fail first."""
-        found = [avoided for avoided in self._avoided.values() if avoided.until_s > at_s]
-        return tuple(sorted(found, key=lambda avoided: (-avoided.until_s, avoided.node)))
-
-    def names(self, at_s: float, spare: int) -> tuple[str, ...]:
-        """The nodes that a job is to avoid which has this number of nodes to spare, by name."""
-        return tuple(sorted(avoided.node for avoided in self.at(at_s)[: max(0, spare)]))
+def _fix(cause: Cause) -> str:
+    return f"{_ADVICE.get(cause, 'fix the cause')}, then resume the run"

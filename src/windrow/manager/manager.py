@@ -1,8 +1,10 @@
-"""The shell around the core: journals what is heard of the jobs; what the core wants is done at each site (`outpost`).
+"""The shell around the core: journals what is heard of the jobs; what the core wants is done at
+each site (`outpost`).
 
-Rule 1: an event is on disk before the core hears of it. Rule 2: a job is in the journal before it is submitted, so a
-manager that finds one without an id asks the queue for its tag before it submits it.
-Rule 3: everything here can be killed at any point; `restore` and `begin` go on from there.
+Rule 1: an event is on disk before the core hears of it. Rule 2: a job is in the journal before it
+is submitted, so a manager that finds one without an id asks the queue for its tag before it submits
+it.
+Rule 3: everything here can be killed at any point; `restore` and `begin` continue from there.
 """
 
 from __future__ import annotations
@@ -10,26 +12,25 @@ from __future__ import annotations
 import time
 from collections import ChainMap
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from windrow.agent import event_file
 from windrow.agent.folder import RunFolder
-from windrow.manager import events as e
-from windrow.manager import translate
 from windrow.manager.beliefs import AtSite
 from windrow.manager.core import Core
 from windrow.manager.dispatch import Dispatch
-from windrow.manager.events import Abandon, Action, Decide, StopJob, SubmitJob
-from windrow.manager.inbox import LATE_S, GivenUp, Placed, next_look_s
-from windrow.manager.journal import Record, RunJournal
-from windrow.manager.lost_files import LostFile, is_gone_from, lost_files, unfinished
+from windrow.manager.inbox import LATE_S, PATIENCE_S, GivenUp, Placed, next_look_s
 from windrow.manager.outpost import Outpost
 from windrow.manager.terms import NO_COPIES, CopyRules
 from windrow.model import Runnable
 from windrow.model.cause import Cause
-from windrow.storage.volumes import is_backup
+from windrow.story import events as e
+from windrow.story import translate
+from windrow.story.events import Abandon, Action, Decide, StopJob, SubmitJob
+from windrow.story.journal import NO_WORDS, QueueWords, Record, RunJournal
+from windrow.story.lost_files import LostFile, is_gone_from, lost_files, unfinished
 from windrow.strategies.base import Objective, Strategy
 
 if TYPE_CHECKING:
@@ -57,12 +58,15 @@ class Manager:
     begun_s: float | None = None
     transfers: Transfers | None = None
     """Where sites do not all see the same files."""
+    patience_s: float = PATIENCE_S
+    """How long after a job's end its agent's last words may take to show up if the run's folder
+    is."""
     copies: CopyRules = NO_COPIES
     """When tasks that run get copies."""
     moving: Moving | None = None
     copying: Copying | None = None
     _volume_lost: bool = False  # whether a task found that what it needs of a volume is gone
-    _queue_words: dict[str, object] = field(default_factory=lambda: {"reasons": {}, "trouble": ""})
+    _queue_words: QueueWords = NO_WORDS
 
     def __post_init__(self) -> None:
         for outpost, at in zip(self.outposts, self.core.sites, strict=True):
@@ -76,7 +80,9 @@ class Manager:
         if self.dispatch.offers:
             from windrow.manager.copying import Copying  # noqa: PLC0415  (and no copies)
 
-            self.copying = Copying(self.core, self.copies, lambda: self.dispatch.runnable.steps, self.dispatch.may_copy)
+            self.copying = Copying(
+                self.core, self.copies, lambda: self.dispatch.runnable.steps, self.dispatch.may_copy
+            )
             self.copying.wait_s = lambda at, nodes, run_s: self._of(at).wait_s(nodes, run_s)
 
     @property
@@ -87,7 +93,9 @@ class Manager:
     @property
     def trouble_with_queue(self) -> str:
         """What keeps jobs from being submitted or heard of, while it lasts."""
-        told = [outpost.trouble for outpost in self.outposts] + [self.transfers.trouble if self.transfers else ""]
+        told = [outpost.trouble for outpost in self.outposts] + [
+            self.transfers.trouble if self.transfers else ""
+        ]
         return "; ".join(trouble for trouble in told if trouble)
 
     @property
@@ -104,38 +112,51 @@ class Manager:
 
         What was wanted and may not have been done is wanted again.
         """
-        offsets, homes = self.journal.offsets(), dict[int, Outpost]()
+        offsets = self.journal.offsets()
+        homes = dict[int, Outpost]()
         for _, record in self.journal.records():
             self._give_up(record)
             for action in self.core.handle(record.event):
                 if isinstance(action, SubmitJob):
                     homes[action.job] = outpost = self._of(self.core.at(action.plan.site))
-                    tail = event_file.Tail(outpost.folder.events(action.job), offsets.get(action.job, 0))
+                    tail = event_file.Tail(
+                        outpost.folder.events(action.job), offsets.get(action.job, 0)
+                    )
                     outpost.placed[action.job] = Placed(tail)
             self._note(record)
         for prediction in self.journal.predictions():
             homes[prediction.job].predictions.said.append(prediction)
         for outpost in self.outposts:
             outpost.restored()
-        self._queue_words = self.journal.facts().get("queue_words", self._queue_words)
+        self._queue_words = QueueWords.read(self.journal.facts())
 
-    def begin(self, again: Iterable[int] = ()) -> list[LostFile]:
-        """Begin, or go on after any kind of end. Returned: why tasks that had finished run again, where any do.
+    def begin(self, again: Iterable[int] = (), *, retry: bool = True) -> list[LostFile]:
+        """Begin, or continue after any kind of end. Returned: why tasks that had finished run
+        again, if any do.
 
-        What agents said while no manager listened belongs to what was before: what failed then is tried again now.
+        What agents said while no manager listened belongs to what was before: what failed then is
+        tried again now, if the user asks for a `retry`.
         """
-        self._listen()
+        self.listen()
+        if self.core.submitted in self.folder.numbers():
+            from windrow.manager.forgotten import recover  # noqa: PLC0415  (few journals lack anything)
+
+            recover(self)
         self._void_places()
         now = self.now_s()
-        self.take_in([Record(e.RunBegan(int(now)), at_s=now)])
+        self.take_in([Record(e.RunBegan(int(now), retry), at_s=now)])
         lost = self.run_again(again)
-        self.dispatch.delete(self.core.temporary, self.core.temporary.gone)  # who was killed may have said it only
+        self.dispatch.delete(
+            self.core.temporary, self.core.temporary.gone
+        )  # who was killed may have said it only
         return lost
 
     def run_again(self, tasks: Iterable[int]) -> list[LostFile]:
-        """Run these tasks again though they have finished or failed, and whatever must run for what is left.
+        """Run these tasks again though they have finished or failed, and whatever must run for what
+        is left.
 
-        Of a complete run those run whose results are gone. Returned: the tasks that had finished, and why they run.
+        Of a complete run those run whose results are gone. Returned: the tasks that had finished,
+        and why they run.
         """
         core = self.core
         self.undo([LostFile(task) for task in tasks if core.is_done(task) or task in core.failed])
@@ -144,24 +165,35 @@ class Manager:
         return lost
 
     def _undo_lost(self) -> list[LostFile]:
-        """Let the makers of files run again that are gone, and that tasks read which are in no job."""
+        """Let the makers of files run again that are gone, and that tasks read which are in no
+        job."""
         core = self.core
-        left = [task for task, job in enumerate(core.job_of) if job is None and not core.is_done(task)]
-        is_gone = None
+        left = [
+            task for task, job in enumerate(core.job_of) if job is None and not core.is_done(task)
+        ]
+        is_away = is_gone_from
         if self.transfers is not None:
             self.transfers.look_for_files()
-            is_gone = self.transfers.is_gone
-        elif local := self.dispatch.local.at:
-            is_gone = lambda workdir, name: name not in local and is_gone_from(workdir, name)  # noqa: E731
-        lost = lost_files(self.dispatch.runnable, left, core.is_done, is_gone, results=core.is_complete)
+            is_away = self.transfers.is_gone
+        local = self.dispatch.local.at
+        gone = core.temporary.gone | core.temporary.void
+
+        def is_gone(workdir: str, name: str) -> bool:
+            # What was deleted may have come back, by an agent that was late; it will go again.
+            return name in gone or (name not in local and is_away(workdir, name))
+
+        lost = lost_files(
+            self.dispatch.runnable, left, core.is_done, is_gone, results=core.is_complete
+        )
         self.undo(lost)
         return lost
 
     def make_room(self) -> None:
-        """Before a job is planned within a limit on space, while there is none: only what it counts with is there.
+        """Before a job is planned within a limit on space, while there is none: only what it counts
+        with is there.
 
-        Agents that were killed left drafts, and an agent deletes what its tasks were the last to read, also where a
-        task of an earlier job that reads it was undone meanwhile.
+        Agents that were killed left drafts, and an agent deletes what its tasks were the last to
+        read, also if a task of an earlier job that reads it was undone meanwhile.
         """
         self.dispatch.clean_up(self.core)
         self._undo_lost()
@@ -169,7 +201,7 @@ class Manager:
     def add(self, added: e.TasksAdded) -> None:
         """Add tasks to the run, once however often it is asked. `run_again` or `begin` act upon it.
 
-        UserError where they do not go with the run, or would never fit; then nothing has changed.
+        UserError if they do not go with the run, or would never fit; then nothing has changed.
         """
         if added.id in self.core.additions:
             return
@@ -181,36 +213,64 @@ class Manager:
         self.take_in([Record(replace(added, at_s=int(now)), at_s=now)])
 
     def undo(
-        self, lost: Sequence[LostFile], gone: Mapping[str, int] = MappingProxyType({}), what: Sequence[Record] = ()
+        self,
+        lost: Sequence[LostFile],
+        gone: Mapping[str, int] = MappingProxyType({}),
+        what: Sequence[Record] = (),
     ) -> None:
-        """Let the makers of these files run again, and whatever made what they read and was deleted since.
+        """Let the makers of these files run again, and whatever made what they read and was deleted
+        since.
 
         `what` has just happened, and these files are `gone` with it, each made by a task.
         """
-        now, files, done = self.now_s(), self.core.temporary, self.core.is_done
+        now = self.now_s()
+        files = self.core.temporary
+        done = self.core.is_done
         again = {one.maker: one for one in lost}
         stack = list(again)
         while stack:
             reader = stack.pop()
             makers = {files.maker[name]: name for name in files.missing_for(reader)}
             if gone:
-                makers |= {gone[name]: name for name in self.core.work.workflow.task(reader).inputs if name in gone}
+                makers |= {
+                    gone[name]: name
+                    for name in self.core.work.workflow.task(reader).inputs
+                    if name in gone
+                }
             stack += [maker for maker in makers if maker not in again and done(maker)]
-            again |= {maker: LostFile(maker, makers[maker], reader) for maker in stack if maker not in again}
-        if undone := [*what, *(Record(e.TaskUndone(int(now), one.maker), asdict(one), now) for one in again.values())]:
+            again |= {
+                maker: LostFile(maker, makers[maker], reader)
+                for maker in stack
+                if maker not in again
+            }
+        if undone := [
+            *what,
+            *(
+                Record(e.TaskUndone(int(now), one.maker), asdict(one), now)
+                for one in again.values()
+            ),
+        ]:
             self.take_in(undone)
 
     def _void_places(self) -> None:
-        """What was on nodes of jobs that are over is gone; what open tasks read of it is made again."""
-        core, now = self.core, self.now_s()
+        """What was on nodes of jobs that are over is gone; what open tasks read of it is made
+        again."""
+        core = self.core
+        now = self.now_s()
         for job, gone in self.dispatch.local.void(core.jobs).items():
             out = core.failed | core.blocked
             readers = (
-                (name, reader) for name in gone for reader in sorted(self.dispatch.staying.readers.get(name, ()))
+                (name, reader)
+                for name in gone
+                for reader in sorted(self.dispatch.staying.readers.get(name, ()))
             )
-            needed = {name: reader for name, reader in readers if not core.is_done(reader) and reader not in out}
+            needed = {
+                name: reader
+                for name, reader in readers
+                if not core.is_done(reader) and reader not in out
+            }
             lost = [LostFile(gone[name], name, reader) for name, reader in needed.items()]
-            event = e.FilesGone(int(now), e.job_place(job), tuple(gone))
+            event = e.FilesGone(int(now), e.job_place(job), tuple(gone), job)
             self.undo(lost, gone, [Record(event, at_s=now)])
 
     def stop(self) -> None:
@@ -221,13 +281,18 @@ class Manager:
 
     def due_s(self) -> float:
         """When to `step` again though no agent speaks, by the steady clock."""
-        due = [one.due_s() for one in (*self.outposts, self.transfers, self.moving) if one is not None]
-        copies = [] if self.copying is None else [self.steady_s() + self.copying.next_s - self.now_s()]
+        due = [
+            one.due_s() for one in (*self.outposts, self.transfers, self.moving) if one is not None
+        ]
+        if self.copying is None:
+            copies = []
+        else:
+            copies = [self.steady_s() + self.copying.next_s - self.now_s()]
         return min([*due, *copies])
 
     def step(self) -> bool:
         """Look once at everything and act. Returns whether anything happened."""
-        happened = self._listen()
+        happened = self.listen()
         self._void_places()
         if (
             self.core.is_complete and self.core.is_over
@@ -243,17 +308,28 @@ class Manager:
             self.moving.look()
         now = self.now_s()
         if self.copying is not None and (decision := self.copying.decide(int(now))).jobs:
-            self.take_in([Record(e.JobsPlanned(int(now), decision, decision.jobs[0].site), at_s=now)])
+            self.take_in(
+                [Record(e.JobsPlanned(int(now), decision, decision.jobs[0].site), at_s=now)]
+            )
         self._act_on_wishes()
-        # All who tell of the run are to know why its jobs wait: the queue's latest words, written where they change.
-        reasons = {number: why for outpost in self.outposts for number, why in outpost.reasons.items()}
-        words: dict[str, object] = {"reasons": reasons, "trouble": self.trouble_with_queue}
+        # All who tell of the run are to know why its jobs wait: the queue's latest words, written
+        # where they change.
+        reasons = {
+            number: why for outpost in self.outposts for number, why in outpost.reasons.items()
+        }
+        notes = [
+            note
+            for outpost in self.outposts
+            if outpost.guard is not None
+            for note in outpost.guard.notes
+        ]
+        words = QueueWords(self.trouble_with_queue, reasons, tuple(notes))
         if words != self._queue_words:
             self.journal.set_fact("queue_words", words)
             self._queue_words = words
         return happened
 
-    def _listen(self) -> bool:
+    def listen(self) -> bool:
         """Take in all that is new. Returns whether anything is."""
         happened = False
         if self.transfers is not None:
@@ -268,7 +344,9 @@ class Manager:
 
     def heard(self) -> dict[int, int]:
         """How much of each job's events is known, those of jobs that were given up among them."""
-        heard = {n: job.tail.offset for outpost in self.outposts for n, job in outpost.placed.items()}
+        heard = {
+            n: job.tail.offset for outpost in self.outposts for n, job in outpost.placed.items()
+        }
         given_up = (job for outpost in self.outposts for job in outpost.hearing.given_up.items())
         return heard | {n: job.tail.offset for n, job in given_up}
 
@@ -285,20 +363,24 @@ class Manager:
     def _give_up(self, record: Record) -> None:
         """Fence a job that is over without a word of its agent, before its tasks are planned again.
 
-        The holder of the claim may be alive, and is listened to. (The fence comes first: an agent claims, then looks
-        for it.)
+        The holder of the claim may be alive, and is listened to. (The fence comes first: an agent
+        claims, then looks for it.)
         """
         if not translate.is_given_up(record):
             return
         assert isinstance(record.event, e.JobKilled | e.JobEnded)
         number = record.event.job
         self.dispatch.fence(self.core, number)
-        at, plan = self.core.jobs[number].at, self.core.jobs[number].plan
+        at = self.core.jobs[number].at
+        plan = self.core.jobs[number].plan
         outpost = self._of(at)
         job = outpost.placed.get(number)
         if job is not None and (job.is_started or outpost.folder.claim(number).exists()):
             walltime_s = at.site.walltime_s(plan.requested_s)
-            until_s = float("inf") if walltime_s is None else record.event.at_s + walltime_s + LATE_S
+            if walltime_s is None:
+                until_s = float("inf")
+            else:
+                until_s = record.event.at_s + walltime_s + LATE_S
             outpost.hearing.given_up[number] = GivenUp(job.tail, until_s)
 
     def _note(self, record: Record) -> None:
@@ -310,14 +392,23 @@ class Manager:
                 self.dispatch.count_attempt(event.task, (record.detail or {}).get("attempt", 1))
             case e.TaskFinished() | e.TaskKept():
                 made = self.core.work.workflow.outputs.of(event.task).tolist()
-                self.dispatch.sizes |= zip(made, (record.detail or {}).get("sizes", ()), strict=False)
+                self.dispatch.sizes |= zip(
+                    made, (record.detail or {}).get("sizes", ()), strict=False
+                )
             case e.TaskUndone():
                 self.dispatch.undone[event.task] += 1
             case e.TaskDropped():
                 self._volume_lost |= (record.detail or {}).get("cause") == Cause.VOLUME
             case e.TasksAdded():
                 self.dispatch.extend(self.core.work.workflow, event.added.steps)
-            case e.JobSubmitted() | e.JobStarted() | e.JobTaken() | e.JobEnded() | e.JobKilled() | e.JobRejected():
+            case (
+                e.JobSubmitted()
+                | e.JobStarted()
+                | e.JobTaken()
+                | e.JobEnded()
+                | e.JobKilled()
+                | e.JobRejected()
+            ):
                 for outpost in self.outposts:
                     if event.job in outpost.placed:
                         outpost.note(event)
@@ -345,10 +436,19 @@ class Manager:
         return next(outpost for outpost in self.outposts if outpost.at is at)
 
     def _delete_what_is_due(self) -> None:
-        """Files that nothing needs any more: it is in the journal before they go. With several places: in the end."""
-        local, waiting = self.dispatch.local.at, self.core.temporary.due
-        now, due = self.now_s(), tuple(name for name in waiting if not (local and is_backup(name, local, waiting)))
-        if due and (self.transfers is None or (self.core.is_complete and self.transfers.is_settled)):
+        """Files that nothing needs any more: it is in the journal before they go. With several
+        places: in the end."""
+        local = self.dispatch.local.at
+        waiting = self.core.temporary.due
+        now = self.now_s()
+        due = tuple(waiting)
+        if local:
+            from windrow.storage.volumes import is_backup  # noqa: PLC0415  (few runs have volumes)
+
+            due = tuple(name for name in waiting if not is_backup(name, local, waiting))
+        if due and (
+            self.transfers is None or (self.core.is_complete and self.transfers.is_settled)
+        ):
             self.take_in([Record(e.FilesGone(int(now), "", due), at_s=now)])
             self.dispatch.delete(self.core.temporary, due)
 
@@ -356,6 +456,8 @@ class Manager:
         self._delete_what_is_due()
         for outpost in self.outposts:
             outpost.act()
-        for outpost in self.outposts:  # what one decided is for another to submit; and jobs sent late held decisions up
+        for outpost in (
+            self.outposts
+        ):  # what one decided is for another to submit; and jobs sent late held decisions up
             if len(self.outposts) > 1 or outpost.wants_decision:
                 outpost.act()

@@ -1,6 +1,6 @@
 """What forecasters say of a run's jobs, and whom to believe: the one that was right most often.
 
-Rule: a forecast more or less is no reason to hold a job back.
+Rule: a forecast more or less does not justify holding a job back.
 """
 
 from __future__ import annotations
@@ -13,13 +13,14 @@ import numpy as np
 from windrow.errors import OutsideError
 from windrow.forecast import ledger
 from windrow.forecast.base import AtOnce, CountingForecaster, Forecaster, Ints, Prediction, predict
-from windrow.manager.journal import PredictedStart
+from windrow.story.journal import PredictedStart
 from windrow.strategies import JobPlan
 
 
 @dataclass
 class Predictions:
-    """The forecasters of one run, the most trusted first, with what each has said; none where no job ever waits."""
+    """The forecasters of one run, the most trusted first, with what each has said; none if no
+    job ever waits."""
 
     forecasters: Sequence[Forecaster]
     tag: Callable[[int], str]
@@ -31,7 +32,8 @@ class Predictions:
     """When jobs of this run started."""
 
     def best(self, jobs: int) -> Forecaster:
-        """Who was right most often, by what was said of jobs that have started since. `jobs` are in the system."""
+        """Who was right most often, by what was said of jobs that have started since. `jobs` are in
+        the system."""
         if not self.forecasters:
             return AtOnce()
         name = ledger.choose(self._known(jobs), default=self.forecasters[0].name)
@@ -44,14 +46,22 @@ class Predictions:
     def _known(self, jobs: int) -> list[ledger.PastPrediction]:
         # Only the last starts count, so the cost of looking back must not grow with the run.
         most = len(self.forecasters) * (4 * ledger.LAST + jobs)
-        return [*self.earlier[-most:], *(self._past(prediction) for prediction in self.said[-most:])]
+        return [
+            *self.earlier[-most:],
+            *(self._past(prediction) for prediction in self.said[-most:]),
+        ]
 
     def _past(self, said: PredictedStart) -> ledger.PastPrediction:
         started_s = self.starts_s.get(said.job)
-        return ledger.PastPrediction(said.source, self.tag(said.job), said.at_s, said.start_s, started_s)
+        return ledger.PastPrediction(
+            said.source, self.tag(said.job), said.at_s, said.start_s, started_s
+        )
 
-    def ask(self, jobs: Mapping[int, JobPlan], used: Forecaster, now_s: float) -> list[PredictedStart]:
-        """What each forecaster says of these jobs, which go out together, to be compared with what happens."""
+    def ask(
+        self, jobs: Mapping[int, JobPlan], used: Forecaster, now_s: float
+    ) -> list[PredictedStart]:
+        """What each forecaster says of these jobs, which go out together, to be compared with what
+        happens."""
         nodes = np.array([plan.nodes for plan in jobs.values()], dtype=np.int64)
         requested_s = np.array([plan.requested_s for plan in jobs.values()], dtype=np.int64)
         new: list[PredictedStart] = []
@@ -61,7 +71,15 @@ class Predictions:
             except OutsideError:
                 continue
             new += [
-                PredictedStart(number, p.source, now_s, p.nodes, p.requested_s, p.start_s, int(forecaster is used))
+                PredictedStart(
+                    number,
+                    p.source,
+                    now_s,
+                    p.nodes,
+                    p.requested_s,
+                    p.start_s,
+                    int(forecaster is used),
+                )
                 for number, p in zip(jobs, answers, strict=True)
                 if p is not None
             ]

@@ -1,4 +1,5 @@
-"""From a task of a workflow to what a node executes, in a job and in a pool alike; and what is left to clean up."""
+"""From a task of a workflow to what a node executes, in a job and in a pool alike; and what is left
+to clean up."""
 
 from __future__ import annotations
 
@@ -7,6 +8,7 @@ from contextlib import suppress
 from typing import Any
 
 from windrow.agent import outputs
+from windrow.agent.folder import RunFolder
 from windrow.agent.job_file import TaskSpec
 from windrow.agent.order import absolute
 from windrow.model import Runnable, Workflow
@@ -18,8 +20,11 @@ def shared_outputs(workflow: Workflow) -> frozenset[str]:
 
 
 def task_spec(runnable: Runnable, number: int, shared: Collection[str], **more: Any) -> TaskSpec:
-    """This task for an agent. `shared` are outputs in which several tasks write, `more` what else is known of it."""
-    task, step = runnable.workflow.task(number), runnable.steps[number]
+    """This task for an agent. `shared` are outputs in which several tasks write, `more` what else
+    is known of it."""
+    task = runnable.workflow.task(number)
+    step = runnable.steps[number]
+    made = [runnable.workflow.files[f] for f in runnable.workflow.outputs.of(number).tolist()]
     return TaskSpec(
         task=number,
         id=task.id,
@@ -40,29 +45,41 @@ def task_spec(runnable: Runnable, number: int, shared: Collection[str], **more: 
         extracts=step.extracts,
         elsewhere=step.elsewhere,
         shared=tuple(name for name in task.outputs if name in shared),
+        temporary=tuple(file.id for file in made if file.keep is False),
         **more,
     )
 
 
 def clean_up(
-    runnable: Runnable, attempts: Mapping[int, int], is_done: Callable[[int], bool], *, copied: bool = False
+    folder: RunFolder | None,
+    runnable: Runnable,
+    attempts: Mapping[int, int],
+    is_done: Callable[[int], bool],
+    *,
+    copied: bool = False,
 ) -> str:
-    """Throw away what tasks left that were started so often and have not finished; nothing may run any more.
+    """Throw away what tasks left that were started so often and have not finished; nothing may run
+    any more.
 
-    Agents do that themselves; this is for those that were killed. `copied`: tasks that have finished may have left
-    something, too, in another job. What could not be done, in one sentence.
+    Agents do that themselves; this is for those that were killed. `copied`: tasks that have
+    finished may have left something, too, in another job. What could not be done, in one sentence.
     """
     trouble = ""
     for number, started in attempts.items():
-        if (kept := runnable.steps[number].checkpoint) is not None and is_done(number):
+        if (kept := runnable.steps[number].checkpoint) is not None and is_done(number) and folder:
             from windrow.agent.checkpoints import remove_files  # noqa: PLC0415  (few tasks have any)
 
             with suppress(OSError):  # they are in no one's way
-                remove_files(runnable.steps[number].workdir, kept.files)
+                remove_files(folder, number, runnable.steps[number].workdir, kept.files)
         if copied or not is_done(number):
             try:
-                made = absolute(runnable.steps[number].workdir, runnable.workflow.task(number).outputs)
+                made = absolute(
+                    runnable.steps[number].workdir, runnable.workflow.task(number).outputs
+                )
                 outputs.clean_up(made, started, is_done=is_done(number))
             except OSError as error:
-                trouble = f"{error.filename}, left unfinished by a task, cannot be removed: {error.strerror}"
+                trouble = (
+                    f"{error.filename}, left unfinished by a task, cannot be removed: "
+                    f"{error.strerror}"
+                )
     return trouble

@@ -16,11 +16,12 @@ from windrow.model.site import Site
 class Terms:
     """How a run deals with its sites.
 
-    margin, round_s: a requested time is the run times `margin`, in whole `round_s`. forecast_with_margin: waits are
-    asked for the time that will be requested, or (as in the GLUME thesis code) for the bare run. busy_is_request: a
-    running job is taken to last as long as it asked for (also as there), or as it should. overhead_s: what a job needs
-    beside its tasks. patience: how many jobs in a row may be lost to each cause, without a task finished in between,
-    before the run gives up; None where it never does.
+    margin, round_s: a requested time is the run times `margin`, in whole `round_s`.
+    forecast_with_margin: waits are asked for the time that will be requested, or (as in the GLUME
+    thesis code) for the bare run. busy_is_request: a running job is taken to last as long as it
+    asked for (also as there), or as it should. overhead_s: what a job needs beside its tasks.
+    patience: how many jobs in a row may be lost to each cause, without a task finished in between,
+    before the run gives up; None if it never does.
     """
 
     margin: float = 1.1
@@ -54,7 +55,9 @@ class CopyRules:
     def words(self) -> list[str]:
         """For people."""
         said = f"tasks that would hold up the workflow get copies: reliability {self.reliability:g}"
-        return [said] * (self.reliability > 0) + ["tasks that are late get another attempt"] * self.speculate
+        return [said] * (self.reliability > 0) + [
+            "tasks that are late get another attempt"
+        ] * self.speculate
 
     def are_needed(self, steps: Iterable[Step]) -> bool:
         """Whether a task may, of those that are executed so."""

@@ -1,11 +1,14 @@
-"""The files of a run whose sites do not all see the same ones: moved, announced, brought home, cleaned up.
+"""The files of a run whose sites do not all see the same ones: moved, announced, brought home,
+cleaned up.
 
-Rule 1: files move while jobs wait: a job is submitted at once, and its agent waits for those of its inputs that are not
-there. The manager tells it when they are (`RunFolder.arrived`): by the number of the task that made them, or, of files
-that no task makes, by one number for all of its job. So nothing that depends on another place starts without a manager.
-Rule 2: what arrived is in the journal before it is announced. What was on its way when a manager died is moved again.
-Rule 3: results, which no task reads, come home when they are made. Once all are home, the run's folders elsewhere go;
-after twice `SILENT_S` without an answer they stay.
+Rule 1: files move while jobs wait: a job is submitted at once, and its agent waits for those of its
+inputs that are not there. The manager tells it when they are (`RunFolder.arrived`): by the number
+of the task that made them, or, of files that no task makes, by one number for all of its job. So
+nothing that depends on another place starts without a manager.
+Rule 2: what arrived is in the journal before it is announced. What was on its way when a manager
+died is moved again.
+Rule 3: results, which no task reads, come home when they are made. Once all are home, the run's
+folders elsewhere go; after twice `SILENT_S` without an answer they stay.
 """
 
 from __future__ import annotations
@@ -23,13 +26,13 @@ from windrow.data.mirror import Mirror
 from windrow.data.rsync import Moved, MoveFiles, Mover
 from windrow.errors import OutsideError
 from windrow.files import append_lines
-from windrow.manager import events as e
 from windrow.manager import moving
 from windrow.manager.inbox import PollTimes
-from windrow.manager.journal import Record
-from windrow.manager.lost_files import LostFile, is_gone_from, lost_files
 from windrow.model import Runnable
 from windrow.queues.port import QueueError
+from windrow.story import events as e
+from windrow.story.journal import Record
+from windrow.story.lost_files import LostFile, is_gone_from, lost_files
 
 if TYPE_CHECKING:
     from windrow.manager.manager import Manager
@@ -53,12 +56,15 @@ class Transfers:
     _paces: dict[object, PollTimes] = field(default_factory=dict)
     _announced: dict[str, set[int]] = field(default_factory=dict)
     _used: set[str] = field(default_factory=set)  # places that have something of the run
-    _left_since_s: dict[str, float] = field(default_factory=dict)  # since when a place could not be cleaned up
+    _left_since_s: dict[str, float] = field(
+        default_factory=dict
+    )  # since when a place could not be cleaned up
     _changed: bool = True
 
     def join(self, run: Manager) -> None:
         """Become that part of the run which deals with files."""
-        self.run, run.dispatch.transfers = run, self
+        self.run = run
+        run.dispatch.transfers = self
         for place, mirror in self.mirrors.items():
             mirror.jobs = partial(self._jobs, place)
             mirror.begin(run.folder.out)
@@ -66,13 +72,20 @@ class Transfers:
     def _jobs(self, place: str) -> list[int]:
         """The jobs there whose agents may have something to say."""
         posts = [outpost for outpost in self.run.outposts if outpost.at.site.files == place]
-        return sorted({number for post in posts for number in (*post.placed, *post.hearing.given_up)})
+        return sorted(
+            {number for post in posts for number in (*post.placed, *post.hearing.given_up)}
+        )
 
     @property
     def trouble(self) -> str:
         """What keeps files from moving, while it lasts."""
-        told = (f"files from {a or 'here'} to {b or 'here'}: {why}" for (a, b), why in self.troubles.items())
-        return "; ".join([*told, *(mirror.trouble for mirror in self.mirrors.values() if mirror.trouble)])
+        told = (
+            f"files from {a or 'here'} to {b or 'here'}: {why}"
+            for (a, b), why in self.troubles.items()
+        )
+        return "; ".join(
+            [*told, *(mirror.trouble for mirror in self.mirrors.values() if mirror.trouble)]
+        )
 
     @property
     def is_settled(self) -> bool:
@@ -80,33 +93,51 @@ class Transfers:
         core = self.run.core
         if core.is_stopped or core.trouble:
             return True
-        return not (self.under_way or self.catalogue.results or (core.is_complete and self._to_clean))
+        return not (
+            self.under_way or self.catalogue.results or (core.is_complete and self._to_clean)
+        )
 
     @property
     def _to_clean(self) -> list[str]:
         """Places that have something of the run, and nothing that stays there."""
-        is_at, stays = self.catalogue.is_at, self.catalogue.paths.stays
-        return sorted(place for place in self._used if not any(is_at(path, place) for path in stays))
+        is_at = self.catalogue.is_at
+        stays = self.catalogue.paths.stays
+        return sorted(
+            place for place in self._used if not any(is_at(path, place) for path in stays)
+        )
 
     def waits_for(self, task: int, job: int, place: str) -> set[int]:
-        """What a job there must be told of before the task can start: makers of files, or one number for all others."""
-        sources = {self.catalogue.maker.get(path, -job - 1) for path in self.catalogue.lacking(task, place)}
-        self._announced.setdefault(place, set()).difference_update(sources | set(self._parents(task)))
+        """What a job there must be told of before the task can start: makers of files, or one
+        number for all others."""
+        sources = {
+            self.catalogue.maker.get(path, -job - 1) for path in self.catalogue.lacking(task, place)
+        }
+        self._announced.setdefault(place, set()).difference_update(
+            sources | set(self._parents(task))
+        )
         self._changed = True
         return sources
 
     def is_gone(self, workdir: str, name: str) -> bool:
         """Whether a file that was made is lost. What is elsewhere is not."""
         path = os.path.relpath(os.path.normpath(Path(workdir, name)), self.catalogue.paths.root)
-        return is_gone_from(workdir, name) if self.catalogue.is_at(path, HOME) else self.catalogue.is_nowhere(path)
+        if self.catalogue.is_at(path, HOME):
+            return is_gone_from(workdir, name)
+        return self.catalogue.is_nowhere(path)
 
     def look_for_files(self) -> None:
-        """Take note of files that were where tasks need them, and are gone. Of a site that does not answer, none is."""
-        done, paths = self.run.core.is_done, self.catalogue.paths
+        """Take note of files that were where tasks need them, and are gone. Of a site that does not
+        answer, none is."""
+        done = self.run.core.is_done
+        paths = self.catalogue.paths
         needed = {path for task, read in enumerate(paths.reads) if not done(task) for path in read}
         for place in (HOME, *sorted(self._used)):
             there = sorted(path for path in needed if self.catalogue.is_at(path, place))
-            missing = [path for path in there if path in self.catalogue.maker and is_gone_from(paths.root, path)]
+            missing = [
+                path
+                for path in there
+                if path in self.catalogue.maker and is_gone_from(paths.root, path)
+            ]
             if place != HOME:
                 try:
                     missing = self.mirrors[place].ask({"missing": there})["missing"]
@@ -117,16 +148,23 @@ class Transfers:
                 self.run.take_in([Record(e.FilesGone(int(now), place, tuple(missing)), at_s=now)])
 
     def lose(self, place: str) -> None:
-        """Of a place that is lost nothing is expected any more: what only it had and is needed is to be made again."""
+        """Of a place that is lost nothing is expected any more: what only it had and is needed is
+        to be made again."""
         if place in self._used:
-            now, core, run = self.run.now_s(), self.run.core, self.run
+            now = self.run.now_s()
+            core = self.run.core
+            run = self.run
             run.take_in([Record(e.FilesGone(int(now), place), at_s=now)])
             left = [task for task in range(len(core.job_of)) if not core.is_done(task)]
-            run.undo(lost_files(run.dispatch.runnable, left, core.is_done, self.is_gone, results=True))
+            run.undo(
+                lost_files(run.dispatch.runnable, left, core.is_done, self.is_gone, results=True)
+            )
 
     def note(self, record: Record) -> None:
         """Keep the picture of the files."""
-        catalogue, event, detail = self.catalogue, record.event, record.detail or {}
+        catalogue = self.catalogue
+        event = record.event
+        detail = record.detail or {}
         self._changed = True
         for place in self.mirrors:  # more may follow
             self._paces.setdefault(place, PollTimes()).hurry()
@@ -148,12 +186,15 @@ class Transfers:
             catalogue.extend(self.paths_with(self.run.dispatch.runnable))
 
     def paths_with(self, runnable: Runnable) -> Paths:
-        """The files of the run with tasks that join it. UserError where they could not be found everywhere."""
+        """The files of the run with tasks that join it. UserError if they could not be found
+        everywhere."""
         return paths_of(runnable, os.path.isfile, self.catalogue.paths.root)
 
     def due_s(self) -> float:
         """When there is something to do though nothing happens, by the steady clock."""
-        return min((pace.last_s + pace.gap_s for pace in self._paces.values()), default=float("inf"))
+        return min(
+            (pace.last_s + pace.gap_s for pace in self._paces.values()), default=float("inf")
+        )
 
     def look(self) -> None:
         """Ask all places for what agents wrote, each at its pace."""
@@ -162,8 +203,10 @@ class Transfers:
                 self.mirrors[place].look()
 
     def step(self) -> bool:
-        """Take in what has moved, move what is wanted, announce what is there. Whether anything happened."""
-        run, ended = self.run, self.mover.ended()
+        """Take in what has moved, move what is wanted, announce what is there. Whether anything
+        happened."""
+        run = self.run
+        ended = self.mover.ended()
         for moved in ended:
             self._ended(moved)
         if not run.core.is_stopped and (self._changed or self.troubles):
@@ -173,36 +216,65 @@ class Transfers:
                     self.under_way[link] = set(files)
                     self.mover.start(MoveFiles(tuple(files), *link))
             self._announce()
-        if run.core.is_over and run.core.is_complete and not self.catalogue.results and not self.under_way:
+        if (
+            run.core.is_over
+            and run.core.is_complete
+            and not self.catalogue.results
+            and not self.under_way
+        ):
             self._clean_up()
         return bool(ended)
 
     def _is_due(self, what: object) -> bool:
-        pace, now_s = self._paces.setdefault(what, PollTimes()), self.run.steady_s()
+        pace = self._paces.setdefault(what, PollTimes())
+        now_s = self.run.steady_s()
         if is_due := pace.is_due(now_s):
             pace.asked(now_s)
         return is_due
 
     def _ended(self, moved: Moved) -> None:
-        run, link, now = self.run, moved.move.link, self.run.now_s()
+        run = self.run
+        link = moved.move.link
+        now = self.run.now_s()
         files = tuple(path for path in moved.move.files if path in self.under_way[link])
         del self.under_way[link]
         self._changed = True
         if not moved.why:
             self.troubles.pop(link, None)
             self._paces.pop(link, None)
-            run.take_in([Record(e.FilesMoved(int(now), files, *link, moved.size_bytes, moved.took_s), at_s=now)])
+            if moved.move.to == HOME:
+                root = self.catalogue.paths.root
+                arrived = {os.path.normpath(f"{root}/{path}") for path in files}
+                run.dispatch.arrived(run.core.temporary, arrived)
+            run.take_in(
+                [
+                    Record(
+                        e.FilesMoved(int(now), files, *link, moved.size_bytes, moved.took_s),
+                        at_s=now,
+                    )
+                ]
+            )
         elif self.troubles.get(link) != moved.why:
             self.troubles[link] = moved.why
             run.take_in([Record(e.MoveFailed(int(now), files, *link, moved.why), at_s=now)])
-        makers = {self.catalogue.maker[path]: path for path in moved.gone if path in self.catalogue.maker}
-        run.undo([LostFile(task, path) for task, path in makers.items() if run.core.is_done(task) and path in files])
+        makers = {
+            self.catalogue.maker[path]: path for path in moved.gone if path in self.catalogue.maker
+        }
+        run.undo(
+            [
+                LostFile(task, path)
+                for task, path in makers.items()
+                if run.core.is_done(task) and path in files
+            ]
+        )
 
     def _open(self) -> Iterator[tuple[int, str, int]]:
         """Tasks in jobs that are to stay: the job, its place, the task."""
         for number, job in self.run.core.jobs.items():
             if not job.is_stopping:
-                yield from ((number, job.at.site.files, task) for task in (*job.open_tasks, *job.copies))
+                yield from (
+                    (number, job.at.site.files, task) for task in (*job.open_tasks, *job.copies)
+                )
 
     def _needs(self) -> dict[str, dict[str, None]]:
         needs: dict[str, dict[str, None]] = {}
@@ -215,19 +287,27 @@ class Transfers:
         return parents
 
     def _announce(self) -> None:
-        """Tell the agents of each place what has arrived there; once, unless a later job waits for more of it."""
+        """Tell the agents of each place what has arrived there; once, unless a later job waits for
+        more of it."""
         ready: dict[str, dict[int, bool]] = {}
         for number, place, task in self._open():
-            maker, found = self.catalogue.maker, ready.setdefault(place, {})
+            maker = self.catalogue.maker
+            found = ready.setdefault(place, {})
             lacking = {maker.get(path, -number - 1) for path in self.catalogue.lacking(task, place)}
             for source in (*self._parents(task), -number - 1):
-                is_there = source < 0 or (self.run.core.is_done(source) and self.catalogue.made_at[source] != place)
+                is_there = source < 0 or (
+                    self.run.core.is_done(source) and self.catalogue.made_at[source] != place
+                )
                 found[source] = found.get(source, True) and is_there and source not in lacking
         for place, found in ready.items():
             told = self._announced.setdefault(place, set())
-            if new := [source for source, is_ready in found.items() if is_ready and source not in told]:
+            if new := [
+                source for source, is_ready in found.items() if is_ready and source not in told
+            ]:
                 folder = self.run.dispatch.folder_at(place)
-                append_lines(folder.arrived, [json.dumps({"task": source}) for source in sorted(new)])
+                append_lines(
+                    folder.arrived, [json.dumps({"task": source}) for source in sorted(new)]
+                )
                 told.update(new)
                 self._paces.pop(place, None)  # it is to hear of it now
 

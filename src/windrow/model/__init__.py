@@ -25,8 +25,10 @@ _MODULES = {
 _MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
 
 __all__ = [
-    "NEVER_S", "Adjacency", "CycleError", "File", "Log", "NodeShape", "Repairs", "Runnable", "Step", "Task",
-    "Workflow", "WorkflowError", "format_duration", "is_never", "order_and_levels", "parse_duration",
+    "NEVER_S", "Adjacency", "CycleError", "File", "Log", "NodeShape", "Repairs", "Runnable", "Step",
+    "Task",
+    "Workflow", "WorkflowError", "format_duration", "is_never", "order_and_levels",
+    "parse_duration",
 ]  # fmt: skip
 
 

@@ -16,7 +16,8 @@ from windrow.model.resources import NodeShape
 
 
 class Member(NamedTuple):
-    """A task of a job: what it needs, how long it should run, its parents that are not done, and its children."""
+    """A task of a job: what it needs, how long it should run, its parents that are not done, and
+    its children."""
 
     need: Need
     expected_s: float
@@ -27,9 +28,15 @@ class Member(NamedTuple):
 class Allocation:
     """The nodes of a started job, and its tasks."""
 
-    def __init__(self, nodes: int, shape: NodeShape, members: Mapping[int, Member], space: Space | None = None) -> None:
+    def __init__(
+        self,
+        nodes: int,
+        shape: NodeShape,
+        members: Mapping[int, Member],
+        space: Space | None = None,
+    ) -> None:
         self.space = space
-        """That for files, where it is limited."""
+        """That for files, if it is limited."""
         self.packing = Packing(nodes, shape, space)
         """The tasks on the nodes."""
         self._members: dict[int, Member] = {}
@@ -52,8 +59,12 @@ class Allocation:
         return self.packing.start()
 
     def finish(self, task: int, sizes: Sequence[int] | None = None) -> list[str]:
-        """A task of this job is done, and made files of these sizes. Which files nothing needs any more."""
-        freed = self.space.finish(task, sizes) if self.space is not None else []
+        """A task of this job is done, and made files of these sizes. Which files nothing needs any
+        more."""
+        if self.space is not None:
+            freed = self.space.finish(task, sizes)
+        else:
+            freed = []
         self.packing.finish(task)
         self.open.discard(task)
         self.parent_done(self._members[task].children)
@@ -81,13 +92,16 @@ class Allocation:
         self._offer(task)
 
     def give_up(self, task: int) -> list[int]:
-        """A running task failed for good. Returns it with its descendants here, which will never start."""
+        """A running task failed for good. Returns it with its descendants here, which will never
+        start."""
         self.packing.finish(task)
         return self.abandon([task])
 
     def abandon(self, tasks: Iterable[int]) -> list[int]:
-        """Of these tasks and their descendants, close those of this job, and return them, in order."""
-        stack, closed = list(tasks), []
+        """Of these tasks and their descendants, close those of this job, and return them, in
+        order."""
+        stack = list(tasks)
+        closed = []
         while stack:
             task = stack.pop()
             if task in self.open:
@@ -110,7 +124,8 @@ def lasting_s(
     space: Space | None = None,
     note: Callable[[int, float, float], object] = lambda _task, _start, _end: None,
 ) -> float | None:
-    """How long the tasks run on these nodes, if each takes what is expected; None where some can never start.
+    """How long the tasks run on these nodes, if each takes what is expected; None if some can
+    never start.
 
     `note` hears of each task that starts, and when it will end.
     """

@@ -6,7 +6,8 @@ from enum import StrEnum
 
 
 class Cause(StrEnum):
-    """Why a job or an attempt at a task came to nothing. Each has a limit of its own (`manager.losses`)."""
+    """Why a job or an attempt at a task came to nothing. Each has a limit of its own
+    (`manager.losses`)."""
 
     PROGRAM = "program"  # the task's own command failed
     MEMORY = "memory"
@@ -19,4 +20,6 @@ class Cause(StrEnum):
     LOST = "lost"  # the queue no longer knows it
     UNREACHABLE = "unreachable"  # its site has not answered for long
     SUPERSEDED = "superseded"  # another attempt at the same task finished first
-    AGENT = "agent"  # the agent could not work, or did nothing: no Python, a full disk, too little time
+    AGENT = (
+        "agent"  # the agent could not work, or did nothing: no Python, a full disk, too little time
+    )

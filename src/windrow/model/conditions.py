@@ -4,8 +4,9 @@
     one       = "!" one | "(" condition ")" | NAME ("==" | "!=" | "<" | "<=" | ">" | ">=") value
     value     = a number, a size such as 128GiB, a word, or 'text'
 
-Rule 1: case does not matter, neither of names nor of texts. Rule 2: a comparison with an attribute that is missing, or
-of another type than the value, does not hold; `!=` is the opposite of `==`. Rule 3: an error points at the character.
+Rule 1: case does not matter, neither of names nor of texts. Rule 2: a comparison with an attribute
+that is missing, or of another type than the value, does not hold; `!=` is the opposite of `==`.
+Rule 3: an error points at the character.
 """
 
 from __future__ import annotations
@@ -51,8 +52,7 @@ class Compared:
         there = attributes.get(self.name)
         if there is None or isinstance(there, str) != isinstance(self.value, str):
             return self.sign == "!="
-        a, b = (one.casefold() if isinstance(one, str) else one for one in (there, self.value))
-        return _TESTS[self.sign](a, b)
+        return _TESTS[self.sign](_caseless(there), _caseless(self.value))
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,9 +65,13 @@ class Joined:
 
     def holds(self, attributes: Attributes) -> bool:
         """Whether something with these attributes is meant."""
-        both = operator.and_ if self.sign == "&&" else operator.or_  # (These know arrays of attributes, too.)
-        found = reduce(both, (part.holds(attributes) for part in self.parts))
-        return found ^ True if self.sign == "!" else found
+        parts = (part.holds(attributes) for part in self.parts)
+        # These operators know arrays of attributes, too.
+        if self.sign == "!":
+            return next(parts) ^ True
+        if self.sign == "&&":
+            return reduce(operator.and_, parts)
+        return reduce(operator.or_, parts)
 
 
 Condition = Compared | Joined
@@ -77,11 +81,20 @@ def conjuncts(condition: Condition | None) -> tuple[Condition, ...]:
     """The parts that all have to hold, in the order in which they were written."""
     if condition is None:
         return ()
-    return condition.parts if isinstance(condition, Joined) and condition.sign == "&&" else (condition,)
+    if isinstance(condition, Joined) and condition.sign == "&&":
+        return condition.parts
+    return (condition,)
+
+
+def _caseless(value: Value) -> Value:
+    if isinstance(value, str):
+        return value.casefold()
+    return value
 
 
 def parse_condition(text: str, file: str = "condition", line: int = 1) -> Condition:
-    """The condition in a text, which begins at this line of this file. InputError, pointing at the character."""
+    """The condition in a text, which begins at this line of this file. InputError, pointing at the
+    character."""
     source = Scanner(text, file, line)
     found = read_condition(source)
     source.need("", "the end, or && or ||")
@@ -89,16 +102,26 @@ def parse_condition(text: str, file: str = "condition", line: int = 1) -> Condit
 
 
 class Scanner:
-    """A text, token by token: `kind` and `token` are what comes next, at the place `at`; nothing after the end."""
+    """A text, token by token: `kind` and `token` are what comes next, at the place `at`; nothing
+    after the end."""
 
     def __init__(self, text: str, file: str, line: int = 1) -> None:
-        self.text, self._file, self._line, self._depth = text, file, line, 0
-        self.kind, self.token, self.at, self.end = "", "", 0, 0
+        self.text = text
+        self._file = file
+        self._line = line
+        self._depth = 0
+        self.kind = ""
+        self.token = ""
+        self.at = 0
+        self.end = 0
         self._advance()
 
     def take(self, *tokens: str) -> str:
         """The next token, if it is one of these; else nothing is taken."""
-        found = self.token if self.token in tokens and self.kind != "text" else ""
+        if self.token in tokens and self.kind != "text":
+            found = self.token
+        else:
+            found = ""
         if found:
             self._advance()
         return found
@@ -113,19 +136,27 @@ class Scanner:
     def any_of(self, what: str, *kinds: str) -> str:
         """The next token, which must be of one of these kinds."""
         if self.kind not in kinds:
-            raise self.fault(f"expected {what}", f"found {self.token!r}" if self.token else "the text ends here")
+            there = "the text ends here"
+            if self.token:
+                there = f"found {self.token!r}"
+            raise self.fault(f"expected {what}", there)
         found = self.token
         self._advance()
         return found
 
     def value(self) -> Value:
         """The next token as a number, a size in bytes, or a text."""
-        kind, begin = self.kind, self.at
+        kind = self.kind
+        begin = self.at
         token = self.any_of("a number, a word or a 'text'", "number", "word", "text")
         if kind != "number":
-            return token[1:-1] if kind == "text" else token
+            if kind == "text":
+                return token[1:-1]
+            return token
         try:
-            return float(parse_size(token)) if token[-1].isalpha() else float(token)
+            if token[-1].isalpha():
+                return float(parse_size(token))
+            return float(token)
         except UserError as error:
             raise self.fault(str(error), at=begin) from None
 
@@ -139,27 +170,41 @@ class Scanner:
         self._depth -= 1
 
     def fault(self, problem: str, fix: str = "", at: int | None = None) -> InputError:
-        """The error for what comes next, or is at that place, with a caret under its first character."""
-        at = self.at if at is None else at
+        """The error for what comes next, or is at that place, with a caret under its first
+        character."""
+        if at is None:
+            at = self.at
         begin = self.text.rfind("\n", 0, at) + 1
-        column, left = at - begin, max(0, at - begin - _SHOWN // 2)
+        column = at - begin
+        left = max(0, at - begin - _SHOWN // 2)
         shown = self.text[begin:].split("\n", 1)[0].replace("\t", " ")[left : left + _SHOWN]
-        words = f"character {column + 1}: {problem}{'; ' * bool(fix)}{fix}\n  {shown}\n  {' ' * (column - left)}^"
+        words = f"character {column + 1}: {problem}"
+        if fix:
+            words += f"; {fix}"
+        words += f"\n  {shown}\n  {' ' * (column - left)}^"
         return InputError(self._file, words, line=self._line + self.text.count("\n", 0, at))
 
     def fault_in(self, begin: int, word: str, problem: str) -> InputError:
         """The error for the first place behind `begin` where this word is, in whatever case."""
         found = (token for token in _TOKEN.finditer(self.text, begin) if token.lastgroup == "word")
-        return self.fault(problem, at=next((one.start() for one in found if one[0].lower() == word), begin))
+        return self.fault(
+            problem, at=next((one.start() for one in found if one[0].lower() == word), begin)
+        )
 
     def _advance(self) -> None:
         self.end = self.at + len(self.token)
         self.at = len(self.text) - len(self.text[self.end :].lstrip())
         found = _TOKEN.match(self.text, self.at)
-        if found is None and self.at < len(self.text):
-            sign = self.text[self.at]
-            raise self.fault("this text does not end" if sign in "'\"" else f"{sign!r} is not expected here")
-        self.kind, self.token = (found.lastgroup or "", found[0]) if found else ("end", "")
+        if found is not None:
+            self.kind = found.lastgroup or ""
+            self.token = found[0]
+        elif self.at == len(self.text):
+            self.kind = "end"
+            self.token = ""
+        elif self.text[self.at] in "'\"":
+            raise self.fault("this text does not end")
+        else:
+            raise self.fault(f"{self.text[self.at]!r} is not expected here")
 
 
 def read_condition(source: Scanner) -> Condition:
@@ -172,7 +217,9 @@ def _joined(source: Scanner, sign: str, read: Callable[[], Condition]) -> Condit
     parts = [read()]
     while source.take(sign):
         parts.append(read())
-    return parts[0] if len(parts) == 1 else Joined(sign, tuple(parts), source.text[begin : source.end])
+    if len(parts) == 1:
+        return parts[0]
+    return Joined(sign, tuple(parts), source.text[begin : source.end])
 
 
 def _one(source: Scanner) -> Condition:
@@ -188,7 +235,9 @@ def _one(source: Scanner) -> Condition:
         name = source.any_of("the name of an attribute", "word")
         sign = source.take(*_TESTS)
         if not sign:
-            raise source.fault(f"after {name} must be ==, !=, <, <=, > or >=", "compare it with a value")
+            raise source.fault(
+                f"after {name} must be ==, !=, <, <=, > or >=", "compare it with a value"
+            )
         at = source.at
         value = source.value()
         if isinstance(value, str) and sign not in ("==", "!="):

@@ -1,31 +1,45 @@
-"""Durations as people write them: `90`, `90s`, `30m`, `4h`, `30d`, `1.5h`."""
+"""Durations as people write them, in files and on the command line: `90`, `90s`, `30m`, `4h`,
+`30d`, `1.5h`."""
 
 from __future__ import annotations
 
 import math
+import re
 
 from windrow.errors import UserError
 from windrow.model.bounds import DURATION_S_MAX
 
 NEVER_S = 2**40
 """Some 35,000 years: stands for a duration without end, and is safe to add run times to."""
-_LONGEST_S = 2**33  # some 270 years: what is longer never comes, or is a mean with something that never comes
-_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
+_LONGEST_S = (
+    2**33
+)  # some 270 years: what is longer never comes, or is a mean with something that never comes
+_DURATION = re.compile(r"(\d+(?:\.\d*)?(?:e[+-]?\d+)?) ?([smhdw]?)", re.ASCII)
+_SECONDS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
+
+
+def seconds_in(text: str) -> float:
+    """Seconds meant by `text`: a number with an optional unit s, m, h, d or w. NaN if it is not a
+    duration."""
+    match = _DURATION.fullmatch(text.strip().lower())
+    if match is None:
+        return math.nan
+    return float(match[1]) * _SECONDS[match[2]]
 
 
 def parse_duration(text: str) -> float:
-    """Seconds meant by `text`. UserError where it is no number with an optional unit s, m, h, d or w, or too long."""
-    stripped = text.strip().lower()
-    unit = stripped[-1:] if stripped[-1:] in _SECONDS else ""
-    try:
-        value = float(stripped[: len(stripped) - len(unit)]) * _SECONDS.get(unit, 1)
-    except ValueError:
-        value = math.nan
-    if not value >= 0 or value == math.inf:
+    """Seconds meant by `text`. UserError if it is not a duration, or too long a one."""
+    value = seconds_in(text)
+    if math.isnan(value):
         shown = repr(text if len(text) <= 40 else f"{text[:37]}...")
-        raise UserError(f"{shown} is not a duration; write seconds or a number with a unit, like 90, 30m, 4h or 30d")
+        raise UserError(
+            f"{shown} is not a duration; write seconds or a number with a unit, like 90, 30m, 4h "
+            "or 30d"
+        )
     if value > DURATION_S_MAX:
-        raise UserError(f"{text[:40]!r} is too long; a time is at most {DURATION_S_MAX // 86400:,}d (31 years)")
+        raise UserError(
+            f"{text[:40]!r} is too long; a time is at most {DURATION_S_MAX // 86400:,}d (31 years)"
+        )
     return value
 
 
@@ -40,7 +54,9 @@ def format_duration(seconds: float) -> str:
     if is_never(size):
         return "never"
     if size < 120:
-        return f"{seconds:.3g} s" if size < 1 else f"{seconds:.0f} s"
+        if size < 1:
+            return f"{seconds:.3g} s"
+        return f"{seconds:.0f} s"
     if size < 2 * 3600:
         return f"{seconds / 60:.1f} min"
     if size < 2 * 86400:

@@ -1,6 +1,7 @@
 """Graphs as two flat arrays, so that a million tasks are a few megabytes.
 
-An `Adjacency` lists, for each vertex, its neighbours: those of vertex v are `index[start[v]:start[v + 1]]`.
+An `Adjacency` lists, for each vertex, its neighbours: those of vertex v are `index[start[v]:start[v
++ 1]]`.
 """
 
 from __future__ import annotations
@@ -62,8 +63,10 @@ class Adjacency:
         return self.index[self.start[vertex] : self.start[vertex + 1]]
 
     def below(self, vertices: Iterable[int]) -> set[int]:
-        """All that can be reached from these; they themselves only where an edge leads back to them."""
-        found, stack = set[int](), list(vertices)
+        """All that can be reached from these; they themselves only if an edge leads back to
+        them."""
+        found = set[int]()
+        stack = list(vertices)
         while stack:
             new = set(self.of(stack.pop()).tolist()) - found
             found |= new
@@ -86,18 +89,22 @@ class Adjacency:
 def order_and_levels(parents: Adjacency, children: Adjacency) -> tuple[Ints, Ints]:
     """A topological order, and each vertex's level: the longest hop count from an entry.
 
-    The order goes level by level and depends on the graph alone. Raises CycleError. Linear in vertices and edges.
+    The order goes level by level and depends on the graph alone. Raises CycleError. Linear in
+    vertices and edges.
     """
     # Plain lists: element access on them is several times faster than on numpy arrays.
     waiting = parents.degrees().tolist()
-    start, index = children.start.tolist(), children.index.tolist()
+    start = children.start.tolist()
+    index = children.index.tolist()
     levels = [0] * len(waiting)
     order = [v for v, count in enumerate(waiting) if count == 0]
     for v in order:  # grows while we walk it: a queue without pops
         below = levels[v] + 1
         for c in index[start[v] : start[v + 1]]:
             waiting[c] -= 1
-            if waiting[c] == 0:  # v is its last parent, and since vertices come level by level, one of the deepest
+            if (
+                waiting[c] == 0
+            ):  # v is its last parent, and since vertices come level by level, one of the deepest
                 levels[c] = below
                 order.append(c)
     if len(order) < len(waiting):

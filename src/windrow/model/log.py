@@ -1,8 +1,9 @@
 """A log: a recorded batch workload, as columns.
 
-Rule 1: a Log that exists is valid: submits not negative and ascending; nodes, run and requested times at least 1;
-no job wider than the machine. Rule 2: times are whole seconds; submits count from the log's own zero.
-A run longer than requested is allowed here: the cluster kills such a job at its request.
+Rule 1: a Log that exists is valid: submits not negative and ascending; nodes, run and requested
+times at least 1; no job wider than the machine. Rule 2: times are whole seconds; submits count from
+the log's own zero. A run longer than requested is allowed here: the cluster kills such a job at its
+request.
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ Ints = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class Repairs:
-    """How many jobs of a log were repaired or dropped, and by which rule. Zero everywhere: the log was clean."""
+    """How many jobs of a log were repaired or dropped, and by which rule. Zero everywhere: the log
+    was clean."""
 
     dropped_no_run_time: int = 0
     dropped_no_processors: int = 0
@@ -44,7 +46,11 @@ class Repairs:
     def lines(self) -> list[str]:
         """One line per rule that applied, for people."""
         counts = [(getattr(self, name), rule) for name, rule in _RULES.items()]
-        return [rule.format(jobs=count(n, "job"), **(_ONE if n == 1 else _SEVERAL)) for n, rule in counts if n]
+        return [
+            rule.format(jobs=count(n, "job"), **(_ONE if n == 1 else _SEVERAL))
+            for n, rule in counts
+            if n
+        ]
 
 
 # How each rule is told, and the words that differ for one job and for several.
@@ -53,7 +59,8 @@ _RULES = {
     "dropped_no_processors": "dropped: {jobs} had no processors",
     "dropped_too_wide": "dropped: {jobs} {were} wider than the machine",
     "mended_no_request": "repaired: {jobs} had no requested time; {their} run {times} {were} taken",
-    "mended_ran_longer": "repaired: {jobs} ran longer than requested; {they} killed at {their} requested {times}",
+    "mended_ran_longer": "repaired: {jobs} ran longer than requested; {they} killed at {their} "
+    "requested {times}",
     "mended_unsorted": "repaired: {jobs} {were} out of order; the log was sorted by submission",
 }
 _ONE = {"were": "was", "their": "its", "they": "it is", "times": "time"}
@@ -96,14 +103,24 @@ class Log:
             object.__setattr__(self, name, column)
         if len({len(getattr(self, name)) for name in columns}) != 1:
             raise UserError(f"log {self.name}: all columns must have the same length")
-        self._refuse((self.nodes < 1) | (self.nodes > self.machine_nodes), "needs 1 to the machine's number of nodes")
+        self._check()
+
+    def _check(self) -> None:
+        is_wide = (self.nodes < 1) | (self.nodes > self.machine_nodes)
+        self._refuse(is_wide, "needs 1 to the machine's number of nodes")
         if not 1 <= self.machine_nodes <= NODES_MAX:
-            raise UserError(f"log {self.name}: a machine has 1 to {NODES_MAX:,} nodes, not {self.machine_nodes:,}")
+            raise UserError(
+                f"log {self.name}: a machine has 1 to {NODES_MAX:,} nodes, not "
+                f"{self.machine_nodes:,}"
+            )
         longest = np.maximum(np.maximum(self.run_s, self.requested_s), self.submit_s)
         self._refuse(longest > LOG_TIME_S_MAX, f"has a time beyond {LOG_TIME_S_MAX:,} s")
-        self._refuse((self.run_s < 1) | (self.requested_s < 1), "needs a run time and a requested time of at least 1 s")
-        self._refuse((self.submit_s < 0) | (self.user < 0), "needs a submission time and a user of at least 0")
-        self._refuse(np.diff(self.submit_s, prepend=0) < 0, "is submitted before the job in front of it")
+        is_short = (self.run_s < 1) | (self.requested_s < 1)
+        self._refuse(is_short, "needs a run time and a requested time of at least 1 s")
+        is_below = (self.submit_s < 0) | (self.user < 0)
+        self._refuse(is_below, "needs a submission time and a user of at least 0")
+        is_early = np.diff(self.submit_s, prepend=0) < 0
+        self._refuse(is_early, "is submitted before the job in front of it")
 
     def _refuse(self, bad: NDArray[np.bool_], rule: str) -> None:
         if bad.any():
@@ -113,7 +130,15 @@ class Log:
         return len(self.job)
 
     def __iter__(self) -> Iterator[LogJob]:
-        rows = zip(self.job, self.submit_s, self.nodes, self.requested_s, self.run_s, self.user, strict=True)
+        rows = zip(
+            self.job,
+            self.submit_s,
+            self.nodes,
+            self.requested_s,
+            self.run_s,
+            self.user,
+            strict=True,
+        )
         return (LogJob(*map(int, row)) for row in rows)
 
     def __repr__(self) -> str:
@@ -121,10 +146,16 @@ class Log:
 
     @property
     def load(self) -> float:
-        """Work that runs, divided by the machine's capacity from the first to the last submission."""
-        span = int(self.submit_s[-1] - self.submit_s[0]) if len(self) else 0
+        """Work that runs, divided by the machine's capacity from the first to the last
+        submission."""
+        if len(self):
+            span = int(self.submit_s[-1] - self.submit_s[0])
+        else:
+            span = 0
         ran = np.minimum(self.run_s, self.requested_s)
-        return float((self.nodes * ran.astype(np.float64)).sum()) / (span * self.machine_nodes) if span else 0.0
+        if span:
+            return float((self.nodes * ran.astype(np.float64)).sum()) / (span * self.machine_nodes)
+        return 0.0
 
     def accurate(self) -> Log:
         """The same jobs, each requesting exactly its run time."""
@@ -132,5 +163,6 @@ class Log:
         return replace(self, requested_s=ran, run_s=ran)
 
     def padded(self, *, round_s: int, extra_s: int) -> Log:
-        """The same jobs, each asking for the next whole `round_s` above what it asked, and `extra_s` more."""
+        """The same jobs, each asking for the next whole `round_s` above what it asked, and
+        `extra_s` more."""
         return replace(self, requested_s=round_s * (1 + self.requested_s // round_s) + extra_s)

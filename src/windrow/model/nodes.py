@@ -1,8 +1,11 @@
 """Room on nodes: which have what a task needs, and who took it.
 
-Rule 1: a task goes to the first node that has room for it, a task for whole nodes to the first that are empty.
-Rule 2: who goes next is not said here: a job (`packing`) and a pool (`pool.placement`) have orders of their own.
-Rule 3: a GPU is one task's at a time. On a node they go by their places, from 0; the lowest that are free are taken.
+Rule 1: a task goes to the first node that has room for it, a task for whole nodes to the first that
+are empty.
+Rule 2: who goes next is not said here: a job (`packing`) and a pool (`pool.placement`) have orders
+of their own.
+Rule 3: a GPU is one task's at a time. On a node they go by their places, from 0; the lowest that
+are free are taken.
 
 Standard library only: it runs on compute nodes.
 """
@@ -18,7 +21,8 @@ from windrow.model.size import format_memory
 
 
 class Need(NamedTuple):
-    """What a task takes of one node; or how many whole nodes, each with such a disk and such counts at least.
+    """What a task takes of one node; or how many whole nodes, each with such a disk and such counts
+    at least.
 
     Of whole nodes a task has all cores and all memory, whatever the number here.
     """
@@ -31,7 +35,10 @@ class Need(NamedTuple):
 
     def amounts(self) -> dict[str, int]:
         """What a node must have for it, by name."""
-        shared = {} if self.nodes else {"cores": self.cores, "memory": self.memory_bytes}
+        if self.nodes:
+            shared = {}
+        else:
+            shared = {"cores": self.cores, "memory": self.memory_bytes}
         return {**shared, "disk": self.disk_bytes, **dict(self.counts)}
 
     def fits(self, shape: NodeShape) -> bool:
@@ -43,9 +50,14 @@ class Need(NamedTuple):
         """Both together, the other `times` times."""
         counts = self.counts
         if other.counts:
-            here, more = dict(counts), dict(other.counts)
-            counts = tuple((name, here.get(name, 0) + times * more.get(name, 0)) for name in sorted({*here, *more}))
-        cores, memory_bytes = self.cores + times * other.cores, self.memory_bytes + times * other.memory_bytes
+            here = dict(counts)
+            more = dict(other.counts)
+            counts = tuple(
+                (name, here.get(name, 0) + times * more.get(name, 0))
+                for name in sorted({*here, *more})
+            )
+        cores = self.cores + times * other.cores
+        memory_bytes = self.memory_bytes + times * other.memory_bytes
         return Need(cores, memory_bytes, 0, self.disk_bytes + times * other.disk_bytes, counts)
 
     def is_within(self, limit: Need) -> bool:
@@ -63,9 +75,12 @@ class _Node:
     __slots__ = ("cores", "gpus", "memory_bytes", "place", "rest", "shape", "tasks")
 
     def __init__(self, place: int, shape: NodeShape) -> None:
-        self.place, self.shape, self.tasks = place, shape, 0
+        self.place = place
+        self.shape = shape
+        self.tasks = 0
         self.cores, self.memory_bytes, rest, gpus = _empty(shape)
-        self.rest, self.gpus = dict(rest), list(range(gpus))
+        self.rest = dict(rest)
+        self.gpus = list(range(gpus))
 
     def has(self, rest: Iterable[tuple[str, int]]) -> bool:
         """Whether so much of these is free."""
@@ -87,7 +102,7 @@ class Nodes:
         self._left = list(self._nodes)
         self._taken: dict[int, tuple[Need, tuple[int, ...], list[int]]] = {}
         self.busy_gpus: frozenset[int] = frozenset()
-        """Those that tasks of others have, where nodes are shared."""
+        """Those that tasks of others have, if nodes are shared."""
 
     def __len__(self) -> int:
         return len(self._nodes)
@@ -102,12 +117,19 @@ class Nodes:
 
     def can_ever_hold(self, need: Need) -> bool:
         """Whether it would fit if the nodes that are left were empty."""
-        able = {shape for shape in {node.shape for node in self._left or self._nodes} if need.fits(shape)}
+        able = {
+            shape
+            for shape in {node.shape for node in self._left or self._nodes}
+            if need.fits(shape)
+        }
         return bool(able) and need.nodes <= sum(node.shape in able for node in self._left)
 
     def cost(self, need: Need, places: tuple[int, ...]) -> Need:
         """What a task takes of these nodes in all: of whole ones, all cores and named resources."""
-        cost = NOTHING if need.nodes else need
+        if need.nodes:
+            cost = NOTHING
+        else:
+            cost = need
         for place in places if need.nodes else ():
             shape = self._nodes[place].shape
             cost = cost.plus(Need(shape.cores, counts=shape.counts))
@@ -117,20 +139,33 @@ class Nodes:
         """The nodes where it can start, or none; for a share of a node, these are tried `first`."""
         rest = _rest(need)
         if need.nodes == 0:
-            cores, memory_bytes = need.cores, need.memory_bytes
+            cores = need.cores
+            memory_bytes = need.memory_bytes
             left = self._left
             if first:
-                left = sorted(left, key=lambda node: first.index(node.place) if node.place in first else len(first))
+                left = sorted(
+                    left,
+                    key=lambda node: first.index(node.place) if node.place in first else len(first),
+                )
             for node in left:
-                if node.cores >= cores and node.memory_bytes >= memory_bytes and (not rest or node.has(rest)):
+                if (
+                    node.cores >= cores
+                    and node.memory_bytes >= memory_bytes
+                    and (not rest or node.has(rest))
+                ):
                     return (node.place,)
             return ()
-        empty = [node.place for node in self._left if node.tasks == 0 and (not rest or node.has(rest))]
-        return tuple(empty[: need.nodes]) if len(empty) >= need.nodes else ()
+        empty = [
+            node.place for node in self._left if node.tasks == 0 and (not rest or node.has(rest))
+        ]
+        if len(empty) >= need.nodes:
+            return tuple(empty[: need.nodes])
+        return ()
 
     def has_room(self, need: Need, place: int) -> bool:
         """Whether a share of this node can start there."""
-        node, rest = self._nodes[place], _rest(need)
+        node = self._nodes[place]
+        rest = _rest(need)
         is_enough = node.cores >= need.cores and node.memory_bytes >= need.memory_bytes
         return is_enough and (not rest or node.has(rest)) and node in self._left
 
@@ -138,7 +173,10 @@ class Nodes:
         """The task takes what it needs of these nodes, which have room for it."""
         chosen: list[int] = []
         if free := self._nodes[places[0]].gpus:
-            gpus = len(free) if need.nodes else dict(need.counts).get(GPUS, 0)
+            if need.nodes:
+                gpus = len(free)
+            else:
+                gpus = dict(need.counts).get(GPUS, 0)
             chosen = sorted(free, key=lambda gpu: (gpu in self.busy_gpus, gpu))[:gpus]
             self._nodes[places[0]].gpus = [gpu for gpu in free if gpu not in chosen]
         self._taken[task] = need, places, chosen
@@ -151,17 +189,21 @@ class Nodes:
         self._move(need, places, -1)
 
     def held(self) -> Need:
-        """What tasks have in all. Added up when asked: few nodes are shared, and every task starts."""
+        """What tasks have in all. Added up when asked: few nodes are shared, and every task
+        starts."""
         held = NOTHING
         for need, places, _ in self._taken.values():
             held = held.plus(self.cost(need, places))
         return held
 
     def gpus_of(self, task: int) -> tuple[int, ...] | None:
-        """The GPUs of its node that a task has; None where it has all there are, or they are not counted there."""
+        """The GPUs of its node that a task has; None if it has all there are, or they are not
+        counted there."""
         need, places, gpus = self._taken[task]
         is_counted = any(name == GPUS for name, _ in self._nodes[places[0]].shape.counts)
-        return tuple(gpus) if is_counted and not need.nodes else None
+        if is_counted and not need.nodes:
+            return tuple(gpus)
+        return None
 
     def held_gpus(self) -> set[int]:
         """All that tasks have of the first node."""
@@ -192,14 +234,18 @@ class Nodes:
 
 
 def lacking(need: Need, shapes: Sequence[NodeShape]) -> tuple[str, str, str]:
-    """Of what a task needs more than any node of these shapes has: its name, and how much, needed and there, in words.
+    """Of what a task needs more than any node of these shapes has: its name, and how much, needed
+    and there, in words.
 
-    Where there is enough of each, but not on the same nodes, that is said.
+    If there is enough of each, but not on the same nodes, that is said.
     """
     most = {name: max(shape.amounts().get(name, 0) for shape in shapes) for name in need.amounts()}
     for name, amount in need.amounts().items():
         if amount > most[name]:
-            has = format_memory(most[name]) if name in ("memory", "disk") else f"{int(most[name]):,}"
+            if name in ("memory", "disk"):
+                has = format_memory(most[name])
+            else:
+                has = f"{int(most[name]):,}"
             return name, amount_text(name, amount), has
     words = [amount_text(name, amount) for name, amount in need.amounts().items() if amount]
     return "needs", ", ".join(words), "not all of that at once"
@@ -207,4 +253,6 @@ def lacking(need: Need, shapes: Sequence[NodeShape]) -> tuple[str, str, str]:
 
 def _rest(need: Need) -> Counts:
     """What a task needs beside cores and memory; of most tasks nothing."""
-    return (("disk", need.disk_bytes), *need.counts) if need.disk_bytes or need.counts else ()
+    if need.disk_bytes or need.counts:
+        return (("disk", need.disk_bytes), *need.counts)
+    return ()

@@ -1,13 +1,15 @@
 """Which task starts where inside an allocation: list scheduling with packing, one task at a time.
 
 Rule 1: among the tasks offered, the longest expected run goes first; equals by number.
-Rule 2: where it starts is what `nodes` says. Tasks with data on nodes come before all others, if there is room where
-most of a task's data are; after all others they start elsewhere, too: no room stays empty that a task could use.
+Rule 2: where it starts is what `nodes` says. Tasks with data on nodes come before all others, if
+there is room where most of a task's data are; after all others they start elsewhere, too: no room
+stays empty that a task could use.
 Rule 3: a task that finds no room does not hold up those behind it.
-Rule 4: where files must not take more than so much, `space` says which task is next, and whether it may start.
+Rule 4: if files must not take more than so much, `space` says which task is next, and whether it
+may start.
 
-The same rules run in simulation, in estimates (`kernels.run.estimate`, which must agree) and on real nodes, so the
-module needs nothing but the standard library.
+The same rules run in simulation, in estimates (`kernels.run.estimate`, which must agree) and on
+real nodes, so the module needs nothing but the standard library.
 """
 
 from __future__ import annotations
@@ -20,12 +22,13 @@ from windrow.model.nodes import NOTHING, Need, Nodes
 from windrow.model.resources import NodeShape
 
 Kind = tuple[Need, int]
-"""What a task needs, and the node that has most of its data; `_NONE` where none has any, or all nodes are alike."""
+"""What a task needs, and the node that has most of its data; `_NONE` if none has any, or all
+nodes are alike."""
 _NONE = -1
 
 
 class Space(Protocol):
-    """The space for files, where it is limited (`storage.admission`)."""
+    """The space for files, if it is limited (`storage.admission`)."""
 
     def offer(self, task: int) -> None:
         """The task may start as far as others are concerned."""
@@ -52,11 +55,13 @@ class Packing:
         # Tasks of a kind fit alike: if one finds no room, no other of its kind need be tried.
         self._offered: dict[Kind, list[tuple[float, int]]] = {}
         self.limit: Need | None = None
-        """The most that tasks may have, where the nodes are shared with others; it may change at any time."""
+        """The most that tasks may have, if the nodes are shared with others; it may change at
+        any time."""
         self.prefer: Callable[[int], Sequence[int]] | None = None
-        """The nodes where a task should run if they have room, the best first; None: all nodes are alike."""
+        """The nodes where a task should run if they have room, the best first; None: all nodes are
+        alike."""
         self.space = space
-        self._needs: dict[int, tuple[Need, float]] = {}  # of what was offered, where space is limited
+        self._needs: dict[int, tuple[Need, float]] = {}  # of what was offered, if space is limited
         self.lacks_space = False
         """Whether at the last start there were nodes for some task, and space for none."""
 
@@ -66,8 +71,12 @@ class Packing:
 
     def offer(self, task: int, expected_s: float, need: Need) -> None:
         """The task may start whenever there is room."""
-        near = () if self.prefer is None or self.space is not None or need.nodes else self.prefer(task)
-        heappush(self._offered.setdefault((need, near[0] if near else _NONE), []), (-expected_s, task))
+        at = _NONE
+        if self.prefer is not None and self.space is None and not need.nodes:
+            near = self.prefer(task)
+            if near:
+                at = near[0]
+        heappush(self._offered.setdefault((need, at), []), (-expected_s, task))
         if self.space is not None:
             self._needs[task] = need, expected_s
             self.space.offer(task)
@@ -93,14 +102,21 @@ class Packing:
         others = [kind for kind in self._offered if kind[1] == _NONE]
         return [*self._start(near, at_data=True), *self._start(others), *self._start(near)]
 
-    def _start(self, kinds: Iterable[Kind], *, at_data: bool = False) -> list[tuple[int, tuple[int, ...]]]:
-        """Start tasks of these kinds; only where most of their data are, or anywhere."""
+    def _start(
+        self, kinds: Iterable[Kind], *, at_data: bool = False
+    ) -> list[tuple[int, tuple[int, ...]]]:
+        """Start tasks of these kinds; only if most of their data are, or anywhere."""
         started: list[tuple[int, tuple[int, ...]]] = []
         open_kinds = [(self._offered[kind][0], kind) for kind in kinds if self._offered[kind]]
         heapify(open_kinds)
         while open_kinds:
             need, near = kind = heappop(open_kinds)[1]
-            places = ((near,) if self.nodes.has_room(need, near) else ()) if at_data else self.nodes.room(need)
+            if not at_data:
+                places = self.nodes.room(need)
+            elif self.nodes.has_room(need, near):
+                places = (near,)
+            else:
+                places = ()
             if not places or not self._is_allowed(need, places):
                 continue
             tasks = self._offered[kind]
@@ -116,7 +132,8 @@ class Packing:
     def _start_within(self, space: Space) -> list[tuple[int, tuple[int, ...]]]:
         started: list[tuple[int, tuple[int, ...]]] = []
         no_room = {need for (need, _), tasks in self._offered.items() if not tasks}
-        self.lacks_space, has_nodes = False, False
+        self.lacks_space = False
+        has_nodes = False
         for task in space.candidates():
             if len(no_room) == len(self._offered):
                 break
@@ -129,22 +146,33 @@ class Packing:
                 continue
             has_nodes = True
             if space.admit(task):
-                places = self.nodes.room(need, self.prefer(task)) if self.prefer is not None else places
+                if self.prefer is not None:
+                    places = self.nodes.room(need, self.prefer(task))
                 self.nodes.take(task, need, places)
                 started.append((task, places))
-                self._offered[need, _NONE].remove((-expected_s, task))  # no heap any more: the space says what is first
+                self._offered[need, _NONE].remove(
+                    (-expected_s, task)
+                )  # no heap any more: the space says what is first
                 del self._needs[task]
         self.lacks_space = has_nodes and not started
         return started
 
     def wanted(self) -> tuple[Need, int]:
-        """What could start on these nodes but for the limit: the least that a task takes, and the cores of all."""
-        nodes, offered = self.nodes, self._offered.items()
-        able = [(need, places, len(tasks)) for (need, _), tasks in offered if tasks and (places := nodes.room(need))]
+        """What could start on these nodes but for the limit: the least that a task takes, and the
+        cores of all."""
+        nodes = self.nodes
+        offered = self._offered.items()
+        able = [
+            (need, places, len(tasks))
+            for (need, _), tasks in offered
+            if tasks and (places := nodes.room(need))
+        ]
         costs = [(nodes.cost(need, places), tasks) for need, places, tasks in able]
         if not costs:
             return NOTHING, 0
-        return min(costs)[0], min(nodes.free_cores, sum(cost.cores * tasks for cost, tasks in costs))
+        return min(costs)[0], min(
+            nodes.free_cores, sum(cost.cores * tasks for cost, tasks in costs)
+        )
 
     def withdraw(self) -> None:
         """Nothing that was offered may start any more."""
@@ -156,4 +184,6 @@ class Packing:
         self.nodes.give(task)
 
     def _is_allowed(self, need: Need, places: tuple[int, ...]) -> bool:
-        return self.limit is None or self.held.plus(self.nodes.cost(need, places)).is_within(self.limit)
+        return self.limit is None or self.held.plus(self.nodes.cost(need, places)).is_within(
+            self.limit
+        )

@@ -1,4 +1,5 @@
-"""What nodes offer. Loads nothing but the standard library, since it is used on compute nodes too."""
+"""What nodes offer. Loads nothing but the standard library, since it is used on compute nodes
+too."""
 
 from __future__ import annotations
 
@@ -14,7 +15,9 @@ from windrow.model.size import format_memory
 Counts = tuple[tuple[str, int], ...]
 """How many of each named resource, sorted by name."""
 GPUS = "gpus"
-_NAME = re.compile(r"(?!(?:cores|nodes|memory|disk|gpu)$)[A-Za-z][A-Za-z0-9_]{0,63}")
+NOT_NAMES = ("cores", "disk", "gpu", "memory", "nodes")
+"""What no named resource may be called."""
+_NAME = re.compile(rf"(?!(?:{'|'.join(NOT_NAMES)})$)[A-Za-z][A-Za-z0-9_]{{0,63}}")
 
 
 def is_name(name: str) -> bool:
@@ -24,7 +27,8 @@ def is_name(name: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class NodeShape:
-    """What one node of a cluster offers. The papers' node has one core; memory or disk None means unlimited.
+    """What one node of a cluster offers. The papers' node has one core; memory or disk None means
+    unlimited.
 
     A node has none of a named resource that is not in `counts`.
     """
@@ -35,7 +39,11 @@ class NodeShape:
     counts: Counts = ()
 
     def __str__(self) -> str:
-        words = [amount_text(name, there) for name, there in self.amounts().items() if there and there != math.inf]
+        words = [
+            amount_text(name, there)
+            for name, there in self.amounts().items()
+            if there and there != math.inf
+        ]
         return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
 
     def __post_init__(self) -> None:
@@ -46,25 +54,39 @@ class NodeShape:
 
     def amounts(self) -> dict[str, float]:
         """How much of each resource there is, by name."""
-        memory, disk = (math.inf if size is None else size for size in (self.memory_bytes, self.disk_bytes))
+        memory, disk = (
+            math.inf if size is None else size for size in (self.memory_bytes, self.disk_bytes)
+        )
         return {"cores": self.cores, "memory": memory, "disk": disk, **dict(self.counts)}
 
     def only(self, names: Iterable[str]) -> NodeShape:
-        """The same without disk and named resources that are not among these; 0 of those that it has not."""
-        have, kept = dict(self.counts), set(names)
-        disk_bytes = self.disk_bytes if "disk" in kept else None
+        """The same without disk and named resources that are not among these; 0 of those that it
+        has not."""
+        have = dict(self.counts)
+        kept = set(names)
+        if "disk" in kept:
+            disk_bytes = self.disk_bytes
+        else:
+            disk_bytes = None
         return replace(
-            self, disk_bytes=disk_bytes, counts=tuple((name, have.get(name, 0)) for name in sorted(kept - {"disk"}))
+            self,
+            disk_bytes=disk_bytes,
+            counts=tuple((name, have.get(name, 0)) for name in sorted(kept - {"disk"})),
         )
 
 
 def meet(shapes: Iterable[NodeShape]) -> NodeShape:
     """What nodes of all these shapes have at least."""
     every = [shape.amounts() for shape in shapes]
-    least = {name: min(one.get(name, 0) for one in every) for name in sorted({name for one in every for name in one})}
+    least = {
+        name: min(one.get(name, 0) for one in every)
+        for name in sorted({name for one in every for name in one})
+    }
     cores, *sizes = (least.pop(name) for name in ("cores", "memory", "disk"))
     memory, disk = (None if size == math.inf else int(size) for size in sizes)
-    return NodeShape(int(cores), memory, disk, tuple((name, int(count)) for name, count in least.items()))
+    return NodeShape(
+        int(cores), memory, disk, tuple((name, int(count)) for name, count in least.items())
+    )
 
 
 def amount_text(name: str, amount: float) -> str:
@@ -72,4 +94,6 @@ def amount_text(name: str, amount: float) -> str:
     if name in ("memory", "disk"):
         return f"{format_memory(amount)} of {name}"
     word = {"cores": "core", GPUS: "GPU"}.get(name)
-    return f"{amount:,} {name}" if word is None else f"{amount:,} {word}{'s' * (amount != 1)}"
+    if word is None:
+        return f"{amount:,} {name}"
+    return f"{amount:,} {word}{'s' * (amount != 1)}"

@@ -1,6 +1,7 @@
 """A workflow that can be executed: what to run for each task, and where.
 
-The Workflow says what strategies need to know; a Step says what an allocation needs to start the task.
+The Workflow says what strategies need to know; a Step says what an allocation needs to start the
+task.
 """
 
 from __future__ import annotations
@@ -20,16 +21,19 @@ from windrow.model.workflow import File, Task, Workflow, WorkflowError, whole_pa
 class Step:
     """How one task is executed.
 
-    `command` is what to run, program first; no shell unless it is one. `workdir` is absolute. `retries` is how often a
-    failed task is tried again. `runtime_known` is False where the workflow's run time is only a placeholder.
+    `command` is what to run, program first; no shell unless it is one. `workdir` is absolute.
+    `retries` is how often a failed task is tried again. `runtime_known` is False if the
+    workflow's run time is only a placeholder.
 
-    `elsewhere` is for commands that may write their outputs anywhere: (argument, character, output), in each of which
-    the last part of that output's path begins; a folder put in there makes the command write into it. Argument -1 is
-    the last one. Empty: the names of the outputs are as they are.
+    `elsewhere` is for commands that may write their outputs anywhere: (argument, character,
+    output), in each of which the last part of that output's path begins; a folder put in there
+    makes the command write into it. Argument -1 is the last one. Empty: the names of the outputs
+    are as they are.
 
-    `where` is a condition (`model.conditions`) on the site and its nodes; empty: anywhere. `replicas`: how many
-    attempts at it run at the same time. `checkpoint`: how it keeps what it has done; None: where it is ended, all is
-    lost. `mounts`: volumes that it sees; `extracts`: what is taken out of them when it has succeeded.
+    `where` is a condition (`model.conditions`) on the site and its nodes; empty: anywhere.
+    `replicas`: how many attempts at it run at the same time. `checkpoint`: how it keeps what it has
+    done; None: if it is ended, all is lost. `mounts`: volumes that it sees; `extracts`: what is
+    taken out of them when it has succeeded.
     """
 
     command: tuple[str, ...]
@@ -54,30 +58,45 @@ class Runnable:
 
     @staticmethod
     def of(workflow: Workflow, workdir: str, outside: int = 0) -> Runnable:
-        """A workflow whose tasks, but for the last ones, name their commands (WfFormat, DAX), run in this folder."""
+        """A workflow whose tasks, but for the last ones, name their commands (WfFormat, DAX), run
+        in this folder."""
         own = range(len(workflow) - outside)
         missing = [workflow.ids[i] for i in own if not workflow.commands.get(i)]
         if missing:
-            more = f" and {len(missing) - 5} more" if len(missing) > 5 else ""
-            raise WorkflowError(f"tasks without a command cannot run: {', '.join(missing[:5])}{more}")
+            if len(missing) > 5:
+                more = f" and {len(missing) - 5} more"
+            else:
+                more = ""
+            raise WorkflowError(
+                f"tasks without a command cannot run: {', '.join(missing[:5])}{more}"
+            )
         known = (workflow.runtime_s > 0).tolist()
         steps = (Step(workflow.commands[i], workdir, runtime_known=known[i]) for i in own)
         return Runnable(workflow, tuple(steps))
 
     def notice_s(self, tasks: Iterable[int] | None = None) -> int:
-        """How long before an end one of these tasks is to be asked for a checkpoint; 0: none has any."""
+        """How long before an end one of these tasks is to be asked for a checkpoint; 0: none has
+        any."""
         steps = self.steps if tasks is None else [self.steps[task] for task in tasks]
         kept = (step.checkpoint for step in steps if step.checkpoint)
         return ceil(max((one.notice_s for one in kept if one.signal), default=0))
 
-    def extended(self, tasks: Sequence[Task], files: Sequence[File], steps: Sequence[Step]) -> tuple[Runnable, str]:
-        """The same with more tasks, and the `folder` for `Workflow.extended`: "" where names of files stay as they are.
+    def extended(
+        self, tasks: Sequence[Task], files: Sequence[File], steps: Sequence[Step]
+    ) -> tuple[Runnable, str]:
+        """The same with more tasks, and the `folder` for `Workflow.extended`: "" if names of
+        files stay as they are.
 
-        Where tasks run in different folders, only whole paths name a file in the same way for all of them.
+        If tasks run in different folders, only whole paths name a file in the same way for all
+        of them.
         """
-        folder, before = "", {step.workdir for step in self.steps}
+        folder = ""
+        before = {step.workdir for step in self.steps}
         if len(before | {step.workdir for step in steps}) > 1:
-            folder = min(before) if len(before) == 1 else ""
+            if len(before) == 1:
+                folder = min(before)
+            else:
+                folder = ""
             tasks = [task.named_from(step.workdir) for task, step in zip(tasks, steps, strict=True)]
             files = [replace(file, id=whole_path(steps[0].workdir, file.id)) for file in files]
         workflow = self.workflow.extended(tasks, files, folder)
@@ -87,7 +106,8 @@ class Runnable:
 def refuse_missing_inputs(
     file: Path, runnable: Runnable, exists: Callable[[Path], bool], finished: Container[int] = ()
 ) -> None:
-    """InputError, at the workflow's `file`, where tasks read what no task writes and what does not exist.
+    """InputError, at the workflow's `file`, if tasks read what no task writes and what does not
+    exist.
 
     What `finished` tasks have read is not looked for.
     """
@@ -100,6 +120,7 @@ def refuse_missing_inputs(
             name = workflow.files[f].id
             if name not in made and not exists(Path(step.workdir, name)):
                 problem = (
-                    f"task {workflow.ids[number]} reads {name}, which no task writes and which is not in {step.workdir}"
+                    f"task {workflow.ids[number]} reads {name}, which no task writes and "
+                    f"which is not in {step.workdir}"
                 )
                 raise InputError(file, problem, fix="create it, or correct the name")

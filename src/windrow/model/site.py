@@ -1,4 +1,5 @@
-"""A site: a queue with its nodes and what it allows. What a run wants is not said here (`manager.terms`)."""
+"""A site: a queue with its nodes and what it allows. What a run wants is not said here
+(`manager.terms`)."""
 
 from __future__ import annotations
 
@@ -32,16 +33,18 @@ def kinds_of(shapes: Iterable[NodeShape]) -> tuple[NodeKind, ...]:
 class Site:
     """One queue with its nodes.
 
-    `queue` is what users call its queue, `settings` are those of the shell that belong to it. cap: the most jobs of a
-    run in its system. max_nodes: the most nodes of a job, where that is not all. max_request_s: the longest time that
-    may be requested; a job that would need more does what it can, and the rest is cut again. max_array: jobs that can
-    be submitted at once. starts_at_once: no job waits, so each may have the longest time there is, which may be no
-    limit at all. speed: how many times as fast tasks run here as their expected times say. room_bytes: for files.
-    max_node_hours: what a run may use here; price: of a node-hour. files: sites of the same `files` see the same files,
-    those of an empty one the folder from which the run was started. host: where its commands run, if not here, and
-    data_host where files are sent, if not there; folder: where runs are kept there; setup: what the shell of a job
-    does before its agent starts. attributes: what the user says of it, for conditions. hazard: how jobs there are lost,
-    as far as it is known; max_preemptions: how often a task may be preempted there before it goes elsewhere.
+    `queue` is what users call its queue, `settings` are those of the shell that belong to it. cap:
+    the most jobs of a run in its system. max_nodes: the most nodes of a job, if that is not all.
+    max_request_s: the longest time that may be requested; a job that would need more does what it
+    can, and the rest is cut again. max_array: jobs that can be submitted at once. starts_at_once:
+    no job waits, so each may have the longest time there is, which may be no limit at all. speed:
+    how many times as fast tasks run here as their expected times say. room_bytes: for files.
+    max_node_hours: what a run may use here; price: of a node-hour. files: sites of the same `files`
+    see the same files, those of an empty one the folder from which the run was started. host: where
+    its commands run, if not here, and data_host where files are sent, if not there; folder: where
+    runs are kept there; setup: what the shell of a job does before its agent starts. attributes:
+    what the user says of it, for conditions. hazard: how jobs there are lost, as far as it is
+    known; max_preemptions: how often a task may be preempted there before it goes elsewhere.
     """
 
     name: str
@@ -83,7 +86,9 @@ class Site:
     @property
     def job_nodes(self) -> int:
         """The most nodes of a job."""
-        return self.nodes if self.max_nodes is None else min(self.nodes, self.max_nodes)
+        if self.max_nodes is None:
+            return self.nodes
+        return min(self.nodes, self.max_nodes)
 
     @property
     def shape(self) -> NodeShape:
@@ -92,10 +97,21 @@ class Site:
 
     def described(self) -> list[Attributes]:
         """What conditions may ask for, of each kind of its nodes."""
-        own: dict[str, float | str] = {"site": self.name, "queue": self.queue, "nodes": self.nodes, "price": self.price}
-        own |= {"speed": self.speed, "host": self.host, **{name.lower(): v for name, v in self.attributes.items()}}
+        own: dict[str, float | str] = {
+            "site": self.name,
+            "queue": self.queue,
+            "nodes": self.nodes,
+            "price": self.price,
+        }
+        own |= {
+            "speed": self.speed,
+            "host": self.host,
+            **{name.lower(): v for name, v in self.attributes.items()},
+        }
         return [own | kind.shape.amounts() for kind in self.kinds]
 
     def walltime_s(self, requested_s: int) -> int | None:
         """How long a job may take for which this time was requested. None: as long as it needs."""
-        return self.max_request_s if self.starts_at_once else requested_s
+        if self.starts_at_once:
+            return self.max_request_s
+        return requested_s

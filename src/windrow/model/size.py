@@ -1,26 +1,48 @@
-"""Sizes as people write them: `4096`, `256GB`, `1.5T`, `64GiB`."""
+"""Sizes as people write them, in files and on the command line: `4096`, `256GB`, `1.5T`, `64GiB`.
+
+`kB`, `MB`, `GB` are powers of 1000; `KiB`, `MiB`, `GiB`, and `K`, `M`, `G` as Slurm means them,
+powers of 1024.
+"""
 
 from __future__ import annotations
 
+import math
 import re
 from decimal import Decimal
 
 from windrow.errors import UserError
 from windrow.model.bounds import SIZE_BYTES_MAX
 
-_POWERS = {"": 1, **{f"{p}{i}": b**k for i, b in (("", 1000), ("i", 1024)) for k, p in enumerate("kmgtp", 1)}}
+_SIZE = re.compile(r"(\d+(?:\.\d+)?) ?(?:([kmgtp])(b|ib?)?|b)?", re.IGNORECASE | re.ASCII)
+_POWERS = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4, "p": 5}
 _UNITS = ("B", "kB", "MB", "GB", "TB", "PB", "EB")
 
 
+def size_in(text: str) -> Decimal | None:
+    """Bytes meant by `text`, however many. None if it is not a size."""
+    match = _SIZE.fullmatch(text.strip())
+    if match is None:
+        return None
+    number, prefix, kind = match.groups(default="")
+    if kind.lower() == "b":
+        base = Decimal(1000)
+    else:
+        base = Decimal(1024)
+    return Decimal(number) * base ** _POWERS[prefix.lower()]
+
+
 def parse_size(text: str) -> int:
-    """Bytes meant by `text`. UserError where it is no size of at least one byte."""
-    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([kmgtp]?i?)b?", text.strip().lower())
-    size = Decimal(match[1]) * _POWERS[match[2]] if match and match[2] in _POWERS else 0
-    if size < 1:
-        raise UserError(f"{text[:40]!r} is not a size; write bytes or a number with a unit, like 256GB")
+    """Bytes meant by `text`. UserError unless it is a size of at least one byte."""
+    size = size_in(text)
+    if not size:
+        raise UserError(
+            f"{text[:40]!r} is not a size; write bytes or a number with a unit, like 256GB"
+        )
     if size > SIZE_BYTES_MAX:
-        raise UserError(f"{text[:40]!r} is too large; a size is at most {SIZE_BYTES_MAX:,} bytes (9 PB)")
-    return int(size)
+        raise UserError(
+            f"{text[:40]!r} is too large; a size is at most {SIZE_BYTES_MAX:,} bytes (9 PB)"
+        )
+    return math.ceil(size)
 
 
 def size_option(size_bytes: int) -> str:
@@ -41,7 +63,11 @@ def format_memory(size_bytes: float) -> str:
 
 def format_size(size_bytes: float) -> str:
     """A short text in powers of 1000: `512 B`, `1.5 MB`, `38 GB`."""
-    size, unit = float(size_bytes), 0
+    size = float(size_bytes)
+    unit = 0
     while size >= 999.5 and unit + 1 < len(_UNITS):
-        size, unit = size / 1000, unit + 1
-    return f"{size:.3g} {_UNITS[unit]}" if unit else f"{size:.0f} B"
+        size = size / 1000
+        unit = unit + 1
+    if unit:
+        return f"{size:.3g} {_UNITS[unit]}"
+    return f"{size:.0f} B"

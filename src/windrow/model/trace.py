@@ -1,9 +1,10 @@
 """What programs did to files: operations as columns, the files, and the stages that did them.
 
-Law: one record for one operation on one file: when, by which process and stage, which kind, where in the file, how many
-bytes. A call that moves bytes from one file to another is a read of the one and a write of the other. A mapping is a
-record of the whole range mapped. `UNKNOWN` bytes: the tracer saw that the file was used, but not how much of it.
-Rule: a file keeps its number when it is renamed, and a path that is removed and created again is a new file.
+Law: one record for one operation on one file: when, by which process and stage, which kind, where
+in the file, how many bytes. A call that moves bytes from one file to another is a read of the one
+and a write of the other. A mapping is a record of the whole range mapped. `UNKNOWN` bytes: the
+tracer saw that the file was used, but not how much of it. Rule: a file keeps its number when it is
+renamed, and a path that is removed and created again is a new file.
 """
 
 from __future__ import annotations
@@ -21,22 +22,28 @@ from windrow.model.graph import Ints
 OPEN, DUP, CLOSE, READ, WRITE, SEEK, STAT, OTHER, MAP_READ, MAP_WRITE = range(10)
 KINDS = ("open", "dup", "close", "read", "write", "seek", "stat", "other")
 KIND_OF_OP = np.array([*range(len(KINDS)), READ, WRITE])
-"""How operations are counted: a mapping as a read, and as a write too where it is shared and may be written."""
+"""How operations are counted: a mapping as a read, and as a write too if it is shared and may be
+written."""
 UNKNOWN = -1
 APART = -2
-"""In place of a file: pipes, sockets, devices; -1 where an operation is about no file, or failed."""
+"""In place of a file: pipes, sockets, devices; -1 if an operation is about no file, or
+failed."""
 COLUMNS = ("pid", "op", "file", "offset", "bytes")
 _APART = ("/dev/", "/proc/", "/sys/", "/memfd:")
 
 
 def is_apart(path: str) -> bool:
-    """Whether it is not a file on a disk: pipes, sockets, terminals, /proc, /sys, /dev. Counted apart."""
-    return not path.startswith("/") or (path.startswith(_APART) and not path.startswith("/dev/shm/"))
+    """Whether it is not a file on a disk: pipes, sockets, terminals, /proc, /sys, /dev. Counted
+    apart."""
+    return not path.startswith("/") or (
+        path.startswith(_APART) and not path.startswith("/dev/shm/")
+    )
 
 
 @dataclass(slots=True)
 class Stage:
-    """One command of a pipeline. `minstr` are millions (2^20) of instructions; 0 where no counter told."""
+    """One command of a pipeline. `minstr` are millions (2^20) of instructions; 0 if no counter
+    told."""
 
     name: str
     pipeline: int = 0
@@ -52,8 +59,9 @@ class Stage:
 class Files:
     """The files of a trace, by number, and which of them is at a path now.
 
-    `made`: whether it was created during the trace, as far as is known. `changed`: by something else than writing.
-    `sizes`: by stage and file, the largest that it is known to have had. `names`: how many paths lead to it.
+    `made`: whether it was created during the trace, as far as is known. `changed`: by something
+    else than writing. `sizes`: by stage and file, the largest that it is known to have had.
+    `names`: how many paths lead to it.
     """
 
     paths: list[str] = field(default_factory=list)
@@ -86,7 +94,8 @@ class Files:
         if self.at.get(new, moved) != moved:
             self.removed(new)
         del self.at[old]
-        self.at[new], self.paths[moved] = moved, new
+        self.at[new] = moved
+        self.paths[moved] = new
         return moved
 
     def linked(self, old: str, new: str) -> int:
@@ -117,7 +126,7 @@ class Records:
         self.begins: list[int] = []
 
     def add(self, time_s: float, pid: int, op: int, file: int, offset: int, size: int) -> None:
-        """One operation; `file` is -1 where there is none."""
+        """One operation; `file` is -1 if there is none."""
         self.time_s.append(time_s)
         self.pid.append(pid)
         self.op.append(op)
@@ -133,7 +142,8 @@ class Records:
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """Operations in the order in which they happened, stage after stage. `has_bytes`: whether bytes were seen."""
+    """Operations in the order in which they happened, stage after stage. `has_bytes`: whether bytes
+    were seen."""
 
     time_s: NDArray[np.float64]
     pid: Ints
@@ -147,27 +157,58 @@ class Trace:
     has_bytes: bool = True
 
     @staticmethod
-    def of(records: Records, stages: Iterable[Stage], files: Files, *, has_bytes: bool = True) -> Trace:
-        """From what was collected. A file is at least as long as what was moved of it, and mappings end with it."""
-        stage = np.repeat(np.arange(len(records.begins)), np.diff([*records.begins, len(records.op)]))
-        whole: dict[str, Any] = {name: np.array(getattr(records, name), dtype=np.int64) for name in COLUMNS}
-        trace = Trace(
-            np.array(records.time_s), stage=stage, stages=tuple(stages), files=files, **whole | {"has_bytes": has_bytes}
+    def of(
+        records: Records, stages: Iterable[Stage], files: Files, *, has_bytes: bool = True
+    ) -> Trace:
+        """From what was collected. A file is at least as long as what was moved of it, and mappings
+        end with it."""
+        stage = np.repeat(
+            np.arange(len(records.begins)), np.diff([*records.begins, len(records.op)])
         )
-        count = len(files.paths) + 1
-        key, ends = trace.stage * count + trace.file, trace.offset + trace.bytes
-        moved = np.flatnonzero(((trace.op == READ) | (trace.op == WRITE)) & (trace.file >= 0) & (trace.bytes > 0))
-        keys, at = np.unique(key[moved], return_inverse=True)
+        whole: dict[str, Any] = {
+            name: np.array(getattr(records, name), dtype=np.int64) for name in COLUMNS
+        }
+        trace = Trace(
+            np.array(records.time_s),
+            stage=stage,
+            stages=tuple(stages),
+            files=files,
+            **whole | {"has_bytes": has_bytes},
+        )
+        trace._grow_files()
+        if has_bytes:
+            trace._end_mappings()
+        return trace
+
+    def _grow_files(self) -> None:
+        """Files are at least as long as what was moved of them."""
+        ends = self.offset + self.bytes
+        is_move = (self.op == READ) | (self.op == WRITE)
+        moved = np.flatnonzero(is_move & (self.file >= 0) & (self.bytes > 0))
+        keys, at = np.unique(self._places(moved), return_inverse=True)
         reach = np.zeros(len(keys), dtype=np.int64)
         np.maximum.at(reach, at, ends[moved])
-        for each, end in zip(keys.tolist(), reach.tolist(), strict=True):
-            stage, file = divmod(each, count)
-            files.grown(stage, file, end)
-        mapped = np.flatnonzero((trace.op >= MAP_READ) & (trace.file >= 0) & has_bytes)
-        sizes = [files.sizes.get(divmod(each, count), 0) for each in key[mapped].tolist()]
-        room = np.maximum(np.array(sizes, dtype=np.int64) - trace.offset[mapped], 0)
-        trace.bytes[mapped] = np.where(trace.bytes[mapped] == UNKNOWN, room, np.minimum(trace.bytes[mapped], room))
-        return trace
+        for key, end in zip(keys.tolist(), reach.tolist(), strict=True):
+            stage, file = divmod(key, self._stride)
+            self.files.grown(stage, file, end)
+
+    def _end_mappings(self) -> None:
+        """Mappings end with their file."""
+        mapped = np.flatnonzero((self.op >= MAP_READ) & (self.file >= 0))
+        places = self._places(mapped).tolist()
+        sizes = [self.files.sizes.get(divmod(place, self._stride), 0) for place in places]
+        room = np.maximum(np.array(sizes, dtype=np.int64) - self.offset[mapped], 0)
+        self.bytes[mapped] = np.where(
+            self.bytes[mapped] == UNKNOWN, room, np.minimum(self.bytes[mapped], room)
+        )
+
+    @property
+    def _stride(self) -> int:
+        return len(self.files.paths) + 1
+
+    def _places(self, rows: Ints) -> Ints:
+        """Stage and file of these rows, as one number."""
+        return self.stage[rows] * self._stride + self.file[rows]
 
     def __len__(self) -> int:
         return len(self.op)

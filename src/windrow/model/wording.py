@@ -14,7 +14,10 @@ def count(number: int, what: str) -> str:
 
 def listed(names: Sequence[str], most: int = 4) -> str:
     """`a, b, c`; of many the first few, and how many more there are."""
-    more = f" and {len(names) - most:,} more" if len(names) > most else ""
+    if len(names) > most:
+        more = f" and {len(names) - most:,} more"
+    else:
+        more = ""
     return ", ".join(names[:most]) + more
 
 
@@ -31,5 +34,9 @@ def span(seconds: float) -> str:
 def node_span(node_s: float) -> str:
     """Node time for people, in the unit that fits: `12 node-s`, `3.5 node-min`, `1,204 node-h`."""
     if node_s < 120:
-        return f"{node_s:.0f} node-s" if node_s >= 1 else f"{node_s:.2g} node-s"
-    return f"{node_s / 60:.1f} node-min" if node_s < 7200 else f"{node_s / 3600:,.1f} node-h"
+        if node_s >= 1:
+            return f"{node_s:.0f} node-s"
+        return f"{node_s:.2g} node-s"
+    if node_s < 7200:
+        return f"{node_s / 60:.1f} node-min"
+    return f"{node_s / 3600:,.1f} node-h"

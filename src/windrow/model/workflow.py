@@ -1,10 +1,11 @@
 """Workflow, Task and File.
 
-Rule 1: a Workflow that exists is valid: ids unique, parents known, no cycle, times and sizes finite and not negative.
+Rule 1: a Workflow that exists is valid: ids unique, parents known, no cycle, times and sizes finite
+and not negative.
 Rule 2: nothing here changes after construction; arrays are read-only.
 
-A workflow is stored as columns (one array per property), a task is one row of them, made when asked for. So a
-workflow of a million tasks is some hundred megabytes, and algorithms work on arrays.
+A workflow is stored as columns (one array per property), a task is one row of them, made when asked
+for. So a workflow of a million tasks is some hundred megabytes, and algorithms work on arrays.
 """
 
 from __future__ import annotations
@@ -35,9 +36,11 @@ class WorkflowError(UserError):
 
 @dataclass(frozen=True, slots=True)
 class File:
-    """A file that tasks read or write. The tasks say which do. `stays`: the site that it must not leave.
+    """A file that tasks read or write. The tasks say which do. `stays`: the site that it must not
+    leave.
 
-    `keep`: False if it is to be deleted once nothing needs it; None: not stated. `role`: as the user states it.
+    `keep`: False if it is to be deleted once nothing needs it; None: not stated. `role`: as the
+    user states it.
     """
 
     id: str
@@ -49,10 +52,12 @@ class File:
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """One task. `kind` names the program, so that tasks of one kind can be compared; `parents` and files are ids.
+    """One task. `kind` names the program, so that tasks of one kind can be compared; `parents` and
+    files are ids.
 
-    `nodes` is 0 for a task that shares a node with others (it requests `cores`), or the number of whole nodes it needs.
-    `counts` says how many it needs of each named resource of a node, by name in order; GPUs are `gpus`.
+    `nodes` is 0 for a task that shares a node with others (it requests `cores`), or the number of
+    whole nodes it needs. `counts` says how many it needs of each named resource of a node, by name
+    in order; GPUs are `gpus`.
     """
 
     id: str
@@ -74,13 +79,18 @@ class Task:
         return Need(self.cores, self.memory_bytes, self.nodes, self.disk_bytes, self.counts)
 
     def named_from(self, folder: str) -> Task:
-        """The same, whose files are named by their whole paths: so far they were looked for in this folder."""
-        inputs, outputs = (tuple(whole_path(folder, name) for name in names) for names in (self.inputs, self.outputs))
+        """The same, whose files are named by their whole paths: so far they were looked for in this
+        folder."""
+        inputs, outputs = (
+            tuple(whole_path(folder, name) for name in names)
+            for names in (self.inputs, self.outputs)
+        )
         return replace(self, inputs=inputs, outputs=outputs)
 
 
 class Workflow:
-    """A DAG of tasks, as columns. Tasks are numbered 0..n-1 in the order in which they were given."""
+    """A DAG of tasks, as columns. Tasks are numbered 0..n-1 in the order in which they were
+    given."""
 
     def __init__(
         self,
@@ -102,41 +112,52 @@ class Workflow:
         mended_run_times: int = 0,
         guessed_run_times: int = 0,
     ) -> None:
-        """From columns; `Workflow.from_tasks` is the friendlier way. WorkflowError where they are not valid."""
+        """From columns; `Workflow.from_tasks` is the friendlier way. WorkflowError if they are
+        not valid."""
         n = len(ids)
-        none = Adjacency(np.zeros(n + 1, dtype=np.int64), np.zeros(0, dtype=np.int64))
+        if kinds is None:
+            kinds = ("",) * n
         self.name = name
         self.ids: tuple[str, ...] = tuple(ids)
-        self.kinds: tuple[str, ...] = tuple(kinds) if kinds is not None else ("",) * n
+        self.kinds: tuple[str, ...] = tuple(kinds)
         self.runtime_s = _column(runtime_s, np.float64)
-        self.cores = _column(np.ones(n) if cores is None else cores, np.int64)
-        self.nodes = _column(np.zeros(n) if nodes is None else nodes, np.int64)
-        self.memory_bytes = _column(np.zeros(n) if memory_bytes is None else memory_bytes, np.int64)
-        self.disk_bytes = _column(np.zeros(n) if disk_bytes is None else disk_bytes, np.int64)
-        self.counts = {name: _column((counts or {})[name], np.int64) for name in sorted(counts or {})}
-        """How many of each named resource tasks need; a name is here only where some task needs it."""
+        self.cores = _column_or(1, cores, n)
+        self.nodes = _column_or(0, nodes, n)
+        self.memory_bytes = _column_or(0, memory_bytes, n)
+        self.disk_bytes = _column_or(0, disk_bytes, n)
+        self.counts = {
+            resource: _column(amounts, np.int64)
+            for resource, amounts in sorted((counts or {}).items())
+        }
+        """How many of each named resource tasks need; a name is here only if some task needs
+        it."""
         self.parents = parents
         self.children = parents.reversed()
         self.files: tuple[File, ...] = tuple(files)
-        self.inputs = none if inputs is None else inputs
-        self.outputs = none if outputs is None else outputs
+        self.inputs = _adjacency_or_none(inputs, n)
+        self.outputs = _adjacency_or_none(outputs, n)
         self.commands: Mapping[int, tuple[str, ...]] = dict(commands or {})
         self.mended_run_times = mended_run_times
         """How many run times of its source lay slightly below zero and were read as 0."""
         self.guessed_run_times = guessed_run_times
         """How many run times its source does not state: placeholders stand for them."""
         self._check()
-        try:
-            order, levels = order_and_levels(self.parents, self.children)
-        except CycleError as error:
-            names = [self.ids[v] for v in error.cycle]
-            shown = names if len(names) <= 8 else [*names[:7], f"({len(names) - 7} more)"]
-            circle = " -> ".join([*shown, names[0]])
-            raise WorkflowError(f"tasks depend on each other in a cycle: {circle}") from None
+        order, levels = self._order_and_levels()
         self.order: Ints = _column(order, np.int64)
         """Task numbers in a topological order."""
         self.levels: Ints = _column(levels, np.int64)
         """Each task's level: the longest hop count from an entry."""
+
+    def _order_and_levels(self) -> tuple[Ints, Ints]:
+        try:
+            return order_and_levels(self.parents, self.children)
+        except CycleError as error:
+            names = [self.ids[v] for v in error.cycle]
+        shown = names
+        if len(names) > 8:
+            shown = [*names[:7], f"({len(names) - 7} more)"]
+        circle = " -> ".join([*shown, names[0]])
+        raise WorkflowError(f"tasks depend on each other in a cycle: {circle}")
 
     @staticmethod
     def from_tasks(name: str, tasks: Iterable[Task], files: Iterable[File] = ()) -> Workflow:
@@ -149,10 +170,6 @@ class Workflow:
             for file_id in (*task.inputs, *task.outputs):
                 known.setdefault(file_id, File(file_id))
         file_number = {file_id: i for i, file_id in enumerate(known)}
-        counts: dict[str, Ints] = {}
-        for i, task in enumerate(rows):
-            for resource, count in task.counts:
-                counts.setdefault(resource, np.zeros(len(rows), dtype=np.int64))[i] = count
         return Workflow(
             name,
             ids=[task.id for task in rows],
@@ -162,7 +179,7 @@ class Workflow:
             nodes=np.array([task.nodes for task in rows], dtype=np.int64),
             memory_bytes=np.array([task.memory_bytes for task in rows], dtype=np.int64),
             disk_bytes=np.array([task.disk_bytes for task in rows], dtype=np.int64),
-            counts=counts,
+            counts=_count_columns(rows),
             parents=Adjacency.from_lists([_numbers(task, task.parents, number) for task in rows]),
             files=list(known.values()),
             inputs=Adjacency.from_lists([[file_number[f] for f in task.inputs] for task in rows]),
@@ -170,23 +187,28 @@ class Workflow:
             commands={i: task.command for i, task in enumerate(rows) if task.command},
         )
 
-    def extended(self, tasks: Iterable[Task], files: Iterable[File] = (), folder: str = "") -> Workflow:
-        """The same workflow with more tasks after its own; they may depend on those and read their files.
+    def extended(
+        self, tasks: Iterable[Task], files: Iterable[File] = (), folder: str = ""
+    ) -> Workflow:
+        """The same workflow with more tasks after its own; they may depend on those and read their
+        files.
 
-        `folder`: where the files so far are looked for; from here on they are named by their full paths. WorkflowError
-        if an id is taken, a parent unknown, a file written twice, or a cycle closed.
+        `folder`: where the files so far are looked for; from here on they are named by their full
+        paths. WorkflowError if an id is taken, a parent unknown, a file written twice, or a cycle
+        closed.
         """
-        old, new = [task.named_from(folder) if folder else task for task in self], list(tasks)
+        if folder:
+            old = [task.named_from(folder) for task in self]
+        else:
+            old = list(self)
+        new = list(tasks)
         writer = {file: task.id for task in old for file in task.outputs}
-        for task, file in [(one, file) for one in new for file in one.outputs]:
-            if file in writer:
-                raise WorkflowError(f"{task.id} writes {file}, and so does {writer[file]}")
-            made = next((str(place) for place in PurePosixPath(file).parents if str(place) in writer), None)
-            if made is not None and writer[made] not in task.parents:  # which may replace it, and all that is in it
-                raise WorkflowError(
-                    f"{task.id} writes {file} in {made}, which {writer[made]} makes, but is not after it"
-                )
-        known = {name: replace(file, id=name) for file in self.files if (name := whole_path(folder, file.id))}
+        for task in new:
+            _refuse_second_writer(task, writer)
+        known: dict[str, File] = {}
+        for file in self.files:
+            name = whole_path(folder, file.id)
+            known[name] = replace(file, id=name)
         more = (file for file in files if file.id not in known)
         return Workflow.from_tasks(self.name, (*old, *new), (*known.values(), *more))
 
@@ -196,14 +218,20 @@ class Workflow:
 
     def changed(self, **columns: Any) -> Workflow:
         """The same workflow with other columns, by the names that they have in the constructor."""
-        kept = "ids kinds runtime_s parents cores nodes memory_bytes disk_bytes counts files inputs outputs commands"
+        kept = (
+            "ids kinds runtime_s parents cores nodes memory_bytes disk_bytes counts files "
+            "inputs outputs commands"
+        )
         return Workflow(self.name, **{name: getattr(self, name) for name in kept.split()} | columns)
 
     def __len__(self) -> int:
         return len(self.ids)
 
     def __repr__(self) -> str:
-        return f"<Workflow {self.name!r}: {len(self)} tasks, {self.parents.edges} edges, {self.depth} levels>"
+        return (
+            f"<Workflow {self.name!r}: {len(self)} tasks, {self.parents.edges} edges, "
+            f"{self.depth} levels>"
+        )
 
     def __iter__(self) -> Iterator[Task]:
         return (self.task(i) for i in range(len(self)))
@@ -222,7 +250,12 @@ class Workflow:
             memory_bytes=int(self.memory_bytes[number]),
             command=self.commands.get(number, ()),
             disk_bytes=int(self.disk_bytes[number]),
-            counts=tuple((name, int(column[number])) for name, column in self.counts.items() if column[number]),
+            counts=self._counts_of(number),
+        )
+
+    def _counts_of(self, number: int) -> Counts:
+        return tuple(
+            (name, int(column[number])) for name, column in self.counts.items() if column[number]
         )
 
     def needs(self, tasks: Ints | slice = slice(None)) -> list[Need]:
@@ -233,29 +266,41 @@ class Workflow:
         if not self.counts:
             return plain
         counts = zip(*(column[tasks].tolist() for column in self.counts.values()), strict=True)
-        named = (tuple((name, n) for name, n in zip(self.counts, row, strict=True) if n) for row in counts)
+        named = (
+            tuple((name, n) for name, n in zip(self.counts, row, strict=True) if n)
+            for row in counts
+        )
         return [need._replace(counts=of_each) for need, of_each in zip(plain, named, strict=True)]
 
     @cached_property
     def resources(self) -> tuple[str, ...]:
-        """What tasks need of nodes beside cores and memory: `disk`, where some does, and named resources."""
-        return (*(("disk",) if self.disk_bytes.any() else ()), *self.counts)
+        """What tasks need of nodes beside cores and memory: `disk`, if some does, and named
+        resources."""
+        if self.disk_bytes.any():
+            return ("disk", *self.counts)
+        return tuple(self.counts)
 
     def fits(self, shape: NodeShape) -> NDArray[np.bool_]:
-        """Which tasks an empty node of this shape could hold, or be one of their nodes; as `Need.fits`."""
+        """Which tasks an empty node of this shape could hold, or be one of their nodes; as
+        `Need.fits`."""
         there = shape.amounts()
-        fits = (self.nodes > 0) | ((self.cores <= there["cores"]) & (self.memory_bytes <= there["memory"]))
+        fits = (self.nodes > 0) | (
+            (self.cores <= there["cores"]) & (self.memory_bytes <= there["memory"])
+        )
         for name, column in {"disk": self.disk_bytes, **self.counts}.items():
             fits &= column <= there.get(name, 0)
         return fits
 
     def cores_held(self, shape: NodeShape) -> Ints:
-        """How many cores each task keeps from others on such nodes: its own, or what the rest of it stands for."""
+        """How many cores each task keeps from others on such nodes: its own, or what the rest of it
+        stands for."""
         cores = self.cores
         columns = {"memory": self.memory_bytes, "disk": self.disk_bytes, **self.counts}
         for name, there in shape.amounts().items():
             if name in columns and 0 < there < math.inf:
-                cores = np.maximum(cores, -(-columns[name] * shape.cores // int(there)))  # rounded up
+                cores = np.maximum(
+                    cores, -(-columns[name] * shape.cores // int(there))
+                )  # rounded up
         return np.where(self.nodes > 0, self.nodes * shape.cores, cores)
 
     def number(self, task_id: str) -> int:
@@ -268,7 +313,8 @@ class Workflow:
 
     @cached_property
     def edge_bytes(self) -> Ints:
-        """For each edge, as `parents.index` has them: the sizes, in all, of the files that go from parent to child."""
+        """For each edge, as `parents.index` has them: the sizes, in all, of the files that go from
+        parent to child."""
         sizes = np.array([file.size_bytes for file in self.files], dtype=np.float64)
         writer = np.full(len(self.files), -1, dtype=np.int64)
         writer[self.outputs.index] = self.outputs.sources()
@@ -281,14 +327,18 @@ class Workflow:
         return _column(total[:-1], np.int64)
 
     def repairs(self) -> list[str]:
-        """What was repaired while it was read, for people; nothing where it was clean."""
+        """What was repaired while it was read, for people; nothing if it was clean."""
         n = self.mended_run_times
-        return [f"repaired: {n:,} run time{'s' * (n != 1)} below zero, read as 0"] if n else []
+        if n:
+            return [f"repaired: {n:,} run time{'s' * (n != 1)} below zero, read as 0"]
+        return []
 
     @property
     def depth(self) -> int:
         """How many levels."""
-        return int(self.levels.max()) + 1 if len(self) else 0
+        if len(self):
+            return int(self.levels.max()) + 1
+        return 0
 
     @property
     def work_s(self) -> float:
@@ -297,27 +347,63 @@ class Workflow:
 
     @property
     def moved_bytes(self) -> int:
-        """What tasks read of what others wrote, over all dependencies: a file counts once for each of its readers."""
+        """What tasks read of what others wrote, over all dependencies: a file counts once for each
+        of its readers."""
         return int(self.edge_bytes.sum())
 
     def ccr(self, s_per_byte: float) -> float:
-        """Communication to computation: the time to move those bytes, by all run times; 0 where these take none."""
-        return self.moved_bytes * s_per_byte / self.work_s if self.work_s else 0.0
+        """Communication to computation: the time to move those bytes, by all run times; 0 if
+        these take none."""
+        if self.work_s:
+            return self.moved_bytes * s_per_byte / self.work_s
+        return 0.0
 
     def _check(self) -> None:
-        n = len(self)
-        if n == 0:
+        if not self.ids:
             raise WorkflowError(f"workflow {self.name!r} has no tasks")
         _refuse_duplicates("task", self.ids, len(set(self.ids)))
-        _refuse_duplicates("file", [file.id for file in self.files], len({file.id for file in self.files}))
-        columns = (self.kinds, self.runtime_s, self.cores, self.nodes, self.memory_bytes, self.disk_bytes)
-        adjacencies = (self.parents, self.inputs, self.outputs)
-        if any(len(c) != n for c in (*columns, *self.counts.values())) or any(a.vertices != n for a in adjacencies):
-            raise WorkflowError(f"workflow {self.name!r}: every column must have one entry for each of the {n} tasks")
-        self._refuse(~np.isfinite(self.runtime_s), self.runtime_s, "run time must be a number")
-        self._refuse(self.runtime_s < 0, self.runtime_s, "run time must not be negative")
+        files = [file.id for file in self.files]
+        _refuse_duplicates("file", files, len(set(files)))
+        self._check_lengths()
+        self._check_times()
+        self._check_needs()
+        self._check_counts()
+        bad = [file.id for file in self.files if not file.size_bytes >= 0]
+        if bad:
+            raise WorkflowError(f"file size must not be negative: {_some(bad)}")
+        self._check_numbers("parent", self.parents, len(self))
+        self._check_numbers("file", self.inputs, len(self.files))
+        self._check_numbers("file", self.outputs, len(self.files))
+        self._refuse_double_parents()
+
+    def _check_lengths(self) -> None:
+        lengths = [
+            len(self.kinds),
+            len(self.runtime_s),
+            len(self.cores),
+            len(self.nodes),
+            len(self.memory_bytes),
+            len(self.disk_bytes),
+            *(len(amounts) for amounts in self.counts.values()),
+            self.parents.vertices,
+            self.inputs.vertices,
+            self.outputs.vertices,
+        ]
+        n = len(self)
+        if any(length != n for length in lengths):
+            raise WorkflowError(
+                f"workflow {self.name!r}: every column must have one entry for each of the {n} "
+                "tasks"
+            )
+
+    def _check_times(self) -> None:
+        times = self.runtime_s
+        self._refuse(~np.isfinite(times), times, "run time must be a number")
+        self._refuse(times < 0, times, "run time must not be negative")
         longest = f"run time must be at most {DURATION_S_MAX:,} s (31 years)"
-        self._refuse(self.runtime_s > DURATION_S_MAX, self.runtime_s, longest)
+        self._refuse(times > DURATION_S_MAX, times, longest)
+
+    def _check_needs(self) -> None:
         self._refuse(self.cores < 1, self.cores, "a task needs at least one core")
         self._refuse(self.cores > COUNT_MAX, self.cores, f"a task has at most {COUNT_MAX:,} cores")
         self._refuse(self.nodes > NODES_MAX, self.nodes, f"a task has at most {NODES_MAX:,} nodes")
@@ -325,17 +411,17 @@ class Workflow:
         for what, column in (("memory", self.memory_bytes), ("disk", self.disk_bytes)):
             self._refuse(column > SIZE_BYTES_MAX, column, f"{what} must be at most 9 PB")
             self._refuse(column < 0, column, f"{what} must not be negative")
+
+    def _check_counts(self) -> None:
         for name, amounts in self.counts.items():
-            self._refuse((amounts != 0) & (not is_name(name)), amounts, f"{name!r} cannot be the name of a resource")
-            self._refuse((amounts < 0) | (amounts > COUNT_MAX), amounts, f"{name} must be from 0 to {COUNT_MAX:,}")
-        bad = [file.id for file in self.files if not file.size_bytes >= 0]
-        if bad:
-            raise WorkflowError(f"file size must not be negative: {_some(bad)}")
-        sizes = (("parent", n), ("file", len(self.files)), ("file", len(self.files)))
-        for (what, size), adjacency in zip(sizes, adjacencies, strict=True):
-            if adjacency.edges and (adjacency.index.min() < 0 or adjacency.index.max() >= size):
-                raise WorkflowError(f"workflow {self.name!r}: a {what} number is out of range")
-        self._refuse_double_parents()
+            if not is_name(name):
+                self._refuse(amounts != 0, amounts, f"{name!r} cannot be the name of a resource")
+            is_out = (amounts < 0) | (amounts > COUNT_MAX)
+            self._refuse(is_out, amounts, f"{name} must be from 0 to {COUNT_MAX:,}")
+
+    def _check_numbers(self, what: str, adjacency: Adjacency, size: int) -> None:
+        if adjacency.edges and (adjacency.index.min() < 0 or adjacency.index.max() >= size):
+            raise WorkflowError(f"workflow {self.name!r}: a {what} number is out of range")
 
     def _refuse(self, bad: NDArray[np.bool_], values: NDArray[np.generic], rule: str) -> None:
         if bad.any():
@@ -343,11 +429,15 @@ class Workflow:
             raise WorkflowError(f"{rule}: {_some(found, int(bad.sum()))}")
 
     def _refuse_double_parents(self) -> None:
-        child, parent = self.parents.sources(), self.parents.index
+        child = self.parents.sources()
+        parent = self.parents.index
         edge = np.sort(child * len(self) + parent)
         twice = edge[1:][edge[1:] == edge[:-1]]
         if len(twice):
-            found = [f"{self.ids[e // len(self)]} after {self.ids[e % len(self)]}" for e in twice[:5].tolist()]
+            found = [
+                f"{self.ids[e // len(self)]} after {self.ids[e % len(self)]}"
+                for e in twice[:5].tolist()
+            ]
             raise WorkflowError(f"a dependency is given twice: {_some(found, len(twice))}")
 
 
@@ -357,9 +447,48 @@ def _column(values: NDArray[Any], dtype: type[Any]) -> NDArray[Any]:
     return column
 
 
+def _column_or(usual: int, values: Ints | None, tasks: int) -> Ints:
+    if values is None:
+        return _column(np.full(tasks, usual), np.int64)
+    return _column(values, np.int64)
+
+
+def _adjacency_or_none(found: Adjacency | None, tasks: int) -> Adjacency:
+    if found is None:
+        return Adjacency(np.zeros(tasks + 1, dtype=np.int64), np.zeros(0, dtype=np.int64))
+    return found
+
+
+def _count_columns(tasks: Sequence[Task]) -> dict[str, Ints]:
+    """How many of each named resource the tasks need, one column for each."""
+    counts: dict[str, Ints] = {}
+    for i, task in enumerate(tasks):
+        for resource, count in task.counts:
+            counts.setdefault(resource, np.zeros(len(tasks), dtype=np.int64))[i] = count
+    return counts
+
+
+def _refuse_second_writer(task: Task, writer: Mapping[str, str]) -> None:
+    """No task may write what another writes already, or into its folder if it does not follow
+    it: that one may replace the folder, and all that is in it."""
+    for file in task.outputs:
+        if file in writer:
+            raise WorkflowError(f"{task.id} writes {file}, and so does {writer[file]}")
+        folders = map(str, PurePosixPath(file).parents)
+        made = next((folder for folder in folders if folder in writer), None)
+        if made is not None and writer[made] not in task.parents:
+            raise WorkflowError(
+                f"{task.id} writes {file} in {made}, which {writer[made]} makes, but is not "
+                "after it"
+            )
+
+
 def whole_path(folder: str, name: str) -> str:
-    """The path of a file that is looked for in this folder; the name as it is where there is none. By text alone."""
-    return posixpath.normpath(posixpath.join(folder, name)) if folder else name
+    """The path of a file that is looked for in this folder; the name as it is if there is none.
+    By text alone."""
+    if folder:
+        return posixpath.normpath(posixpath.join(folder, name))
+    return name
 
 
 def _numbers(task: Task, parents: Sequence[str], number: Mapping[str, int]) -> list[int]:
@@ -377,5 +506,9 @@ def _refuse_duplicates(what: str, ids: Sequence[str], distinct: int) -> None:
 
 
 def _some(names: Sequence[str], total: int | None = None) -> str:
-    total = len(names) if total is None else total
-    return ", ".join(names[:5]) + (f" and {total - 5} more" if total > 5 else "")
+    if total is None:
+        total = len(names)
+    shown = ", ".join(names[:5])
+    if total > 5:
+        return f"{shown} and {total - 5} more"
+    return shown

@@ -1,4 +1,5 @@
-"""What is checked before a workflow is let into a pool: all that can be known before anything runs."""
+"""What is checked before a workflow is let into a pool: all that can be known before anything
+runs."""
 
 from pathlib import Path
 
@@ -10,11 +11,13 @@ from windrow.model.runnable import refuse_missing_inputs
 from windrow.pool.settings import PoolSettings
 from windrow.streams import in_processors
 
-_GUESS_S = 60.0  # the run time of a task of which nothing is known; only policies that order by length use it
+# the run time of a task of which nothing is known; only policies that order by length use it
+_GUESS_S = 60.0
 
 
 def admit(path: Path, settings: PoolSettings | None) -> Runnable:
-    """The workflow in this file, with run times from history where it states none. UserError where it cannot run.
+    """The workflow in this file, with run times from history where it states none. UserError if
+    it cannot run.
 
     `settings` None: the pool has never been served, and its size is not known yet.
     """
@@ -29,8 +32,12 @@ def admit(path: Path, settings: PoolSettings | None) -> Runnable:
 
 
 def refuse_misfits(runnable: Runnable, settings: PoolSettings) -> None:
-    """UserError where a task asks for more than the pool's nodes have."""
+    """UserError if a task asks for more than the pool's nodes have."""
     taken = in_processors(runnable.workflow, settings.shape).cores
     if int(taken.max()) > settings.slots:
-        name, nodes = runnable.workflow.ids[int(taken.argmax())], int(runnable.workflow.nodes[taken.argmax()])
-        raise UserError(f"task {name} asks for {nodes} nodes, but the pool has {settings.nodes}; restart it with more")
+        name = runnable.workflow.ids[int(taken.argmax())]
+        nodes = int(runnable.workflow.nodes[taken.argmax()])
+        raise UserError(
+            f"task {name} asks for {nodes} nodes, but the pool has {settings.nodes}; restart it "
+            "with more"
+        )

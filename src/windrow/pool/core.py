@@ -1,11 +1,13 @@
-"""What the pool believes and wants: `streams.Pool` decides, and this turns the fate of real tasks into what it knows.
+"""What the pool believes and wants: `streams.Pool` decides, and this turns the fate of real tasks
+into what it knows.
 
-Rule 1: no clock, no I/O. Rule 2: every call answers with the attempts that are to start now, in order.
-Rule 3: `streams.Pool` knows no failures. A task that failed for good has finished as far as it can tell; a task that
-can never run because of that takes no time when its turn comes; one that is to be tried again was lost. So what does
-not depend on a failed task continues.
-Rule 4: a workflow that was cancelled leaves when the last of its running tasks has ended. Until then nothing of it
-starts.
+Rule 1: no clock, no I/O. Rule 2: every call answers with the attempts that are to start now, in
+order.
+Rule 3: `streams.Pool` knows no failures. A task that failed for good has finished as far as it can
+tell; a task that can never run because of that takes no time when its turn comes; one that is to be
+tried again was lost. So what does not depend on a failed task continues.
+Rule 4: a workflow that was cancelled leaves when the last of its running tasks has ended. Until
+then nothing of it starts.
 """
 
 import heapq
@@ -16,7 +18,15 @@ from typing import NamedTuple
 from windrow.model import NodeShape, Runnable
 from windrow.pool.events import CANCELLED, COMPLETE, FAILED
 from windrow.pool.workflow_state import ServedWorkflow, WorkflowPast
-from windrow.streams import Backfilling, Pool, Start, TaskFinished, TaskLost, WorkflowArrived, WorkflowWithdrawn
+from windrow.streams import (
+    Backfilling,
+    Pool,
+    Start,
+    TaskFinished,
+    TaskLost,
+    WorkflowArrived,
+    WorkflowWithdrawn,
+)
 from windrow.streams.selection import Selection
 
 
@@ -40,13 +50,15 @@ class PoolCore:
 
     def take_ended(self) -> list[tuple[ServedWorkflow, str]]:
         """The workflows that have ended since the last call, and how."""
-        ended, self._ended = self._ended, []
+        ended = self._ended
+        self._ended = []
         return ended
 
     def arrive(
         self, number: int, runnable: Runnable, at_s: float, past: WorkflowPast | None = None
     ) -> list[PoolAttempt]:
-        """A workflow joins. UserError where it asks for more than the pool has; then nothing has changed."""
+        """A workflow joins. UserError if it asks for more than the pool has; then nothing has
+        changed."""
         served = ServedWorkflow(number, runnable, self._shape, past or WorkflowPast())
         if served.left == 0:
             self._end(served)
@@ -98,13 +110,16 @@ class PoolCore:
         return self._follow(starts)
 
     def _follow(self, starts: Iterable[Start]) -> list[PoolAttempt]:
-        """Go through what `streams.Pool` wants started; what it starts because of our answers, too."""
+        """Go through what `streams.Pool` wants started; what it starts because of our answers,
+        too."""
         wanted: list[PoolAttempt] = []
         queue = deque(starts)
         while queue:
             start = queue.popleft()
             served = self.workflows.get(start.number)
-            if served is None or served.is_withdrawn:  # it has left, or is about to, and takes this along
+            if (
+                served is None or served.is_withdrawn
+            ):  # it has left, or is about to, and takes this along
                 continue
             task = served.rest[start.task]
             if task in served.blocked:
@@ -121,30 +136,38 @@ class PoolCore:
         return self.pool.handle(TaskFinished(served.number, served.place(task), runtime_s))
 
     def _leave_if_idle(self, served: ServedWorkflow) -> list[PoolAttempt]:
-        return [] if served.running else self._follow(self._leave(served))
+        if served.running:
+            return []
+        return self._follow(self._leave(served))
 
     def _leave(self, served: ServedWorkflow) -> list[Start]:
         """Nothing of the workflow runs, and nothing will."""
         del self.workflows[served.number]
         self._end(served)
-        return self.pool.handle(WorkflowWithdrawn(served.number)) if served.unseen else []
+        if served.unseen:
+            return self.pool.handle(WorkflowWithdrawn(served.number))
+        return []
 
     def _end(self, served: ServedWorkflow) -> None:
-        outcome = CANCELLED if served.left else FAILED if served.given_up else COMPLETE
+        if served.left:
+            outcome = CANCELLED
+        elif served.given_up:
+            outcome = FAILED
+        else:
+            outcome = COMPLETE
         self._ended.append((served, outcome))
 
 
 def alone_s(served: ServedWorkflow, shape: NodeShape, slots: int, selection: Selection) -> float:
-    """The makespan that a finished workflow would have had alone in a pool of this size, by the times its tasks had.
+    """The makespan that a finished workflow would have had alone in a pool of this size, by the
+    times its tasks had.
 
-    The same pool code says so; 0 where a task has no run time, for then it cannot be known.
+    The same pool code says so; 0 if a task has no run time, for then it cannot be known.
     """
     if len(served.took_s) < len(served.runnable.workflow):
         return 0.0
-    pool, alone = (
-        Pool(slots, Backfilling(), selection=selection),
-        ServedWorkflow(served.number, served.runnable, shape, WorkflowPast()),
-    )
+    pool = Pool(slots, Backfilling(), selection=selection)
+    alone = ServedWorkflow(served.number, served.runnable, shape, WorkflowPast())
     starts = pool.handle(WorkflowArrived(alone.number, alone.rest_workflow(), 0.0))
     running: list[tuple[float, int]] = []
     now_s = 0.0

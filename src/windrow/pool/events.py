@@ -1,15 +1,19 @@
-"""What a pool's journal holds, in the past tense. Workflows go by number, tasks by their place in the workflow."""
+"""What a pool's journal holds, in the past tense. Workflows go by number, tasks by their place in
+the workflow."""
 
 from dataclasses import dataclass
 from typing import get_args
 
-COMPLETE, FAILED, CANCELLED = "complete", "failed", "cancelled"
+COMPLETE = "complete"
+FAILED = "failed"
+CANCELLED = "cancelled"
 """How a workflow can end; a refused one never began."""
 
 
 @dataclass(frozen=True, slots=True)
 class WorkflowAccepted:
-    """The pool has taken a workflow in; its content is in the pool's folder. `at_s` is when it was submitted."""
+    """The pool has taken a workflow in; its content is in the pool's folder. `at_s` is when it was
+    submitted."""
 
     at_s: float
     number: int
@@ -67,7 +71,8 @@ class PoolTaskFailed:
 
 @dataclass(frozen=True, slots=True)
 class PoolTaskLost:
-    """An attempt ended through no fault of its own; unless the workflow was cancelled, the task starts again."""
+    """An attempt ended through no fault of its own; unless the workflow was cancelled, the task
+    starts again."""
 
     at_s: float
     number: int
@@ -78,7 +83,8 @@ class PoolTaskLost:
 
 @dataclass(frozen=True, slots=True)
 class CancelAsked:
-    """Someone wants the workflow to leave: nothing of it starts any more, and what runs is being stopped."""
+    """Someone wants the workflow to leave: nothing of it starts any more, and what runs is being
+    stopped."""
 
     at_s: float
     number: int
@@ -86,7 +92,8 @@ class CancelAsked:
 
 @dataclass(frozen=True, slots=True)
 class WorkflowEnded:
-    """Nothing of it is left to do. `alone_s`: its makespan alone on the pool by its measured run times (0: unknown)."""
+    """Nothing of it is left to do. `alone_s`: its makespan alone on the pool by its measured run
+    times (0: unknown)."""
 
     at_s: float
     number: int
@@ -124,7 +131,14 @@ class NodeLost:
 
 TaskEvent = PoolTaskStarted | PoolTaskFinished | PoolTaskFailed | PoolTaskLost
 Event = (
-    WorkflowAccepted | WorkflowRefused | TaskEvent | CancelAsked | WorkflowEnded | PoolOpened | PoolClosed | NodeLost
+    WorkflowAccepted
+    | WorkflowRefused
+    | TaskEvent
+    | CancelAsked
+    | WorkflowEnded
+    | PoolOpened
+    | PoolClosed
+    | NodeLost
 )
 
 KINDS: dict[type[Event], str] = {

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
 
+from windrow.deletion import discard, put
 from windrow.pool.events import KINDS, Event
 from windrow.records.journal import Journal
 
@@ -12,18 +13,20 @@ class PoolJournal(Journal[Event]):
     """One pool's journal."""
 
     kinds = KINDS
-    tables = "CREATE TABLE events (seq INTEGER PRIMARY KEY, kind TEXT NOT NULL, body BLOB NOT NULL);"
-    mode = "DELETE"  # until a server has found out who reads it
+    tables = (
+        "CREATE TABLE events (seq INTEGER PRIMARY KEY, kind TEXT NOT NULL, body BLOB NOT NULL);"
+    )
     missing = ("there is no journal of a pool here", "windrow pool NAME starts a pool")
 
     @classmethod
     def create(cls, path: Path, facts: Mapping[str, Any]) -> Self:
-        """The journal that is there, or a new one with these facts, whole or not at all. Open for reading."""
+        """The journal that is there, or a new one with these facts, whole or not at all. Open for
+        reading."""
         if not path.exists():
             draft = path.with_name(path.name + ".new")
-            draft.unlink(missing_ok=True)
+            discard(draft)
             super().create(draft, facts).close()
-            draft.replace(path)
+            put(draft, path)
         return cls.open(path)
 
     def append(self, events: Sequence[Event], facts: Mapping[str, Any] | None = None) -> None:

@@ -1,8 +1,9 @@
-"""On which node a task starts. The pool's policy has said that it starts; here it gets its cores and memory.
+"""On which node a task starts. The pool's policy has said that it starts; here it gets its cores
+and memory.
 
-`streams.Pool` counts processors of all nodes together. So it can happen that enough are free, but not on one node.
-Rule: first come, first placed. A task that finds no room holds up those behind it, else small tasks could keep it
-waiting for ever.
+`streams.Pool` counts processors of all nodes together. So it can happen that enough are free, but
+not on one node. Rule: first come, first placed. A task that finds no room holds up those behind it,
+else small tasks could keep it waiting for ever.
 """
 
 from collections import deque
@@ -32,7 +33,8 @@ class Placement:
         return placed
 
     def misfits(self) -> list[int]:
-        """Those that wait for more than the nodes that are left have: they would hold up all others for ever."""
+        """Those that wait for more than the nodes that are left have: they would hold up all others
+        for ever."""
         return [key for key, need in self._waiting if not self._nodes.can_ever_hold(need)]
 
     def free(self, key: int) -> None:

@@ -1,8 +1,10 @@
-"""The loop of a pool: hears of arrivals, wishes and ended tasks, writes all of it down, and then acts.
+"""The loop of a pool: hears of arrivals, wishes and ended tasks, writes all of it down, and then
+acts.
 
-One turn: gather what happened, let the core decide, commit everything to the journal in one step, start and stop
-processes. A crash before the commit has changed nothing, a crash after it leaves a journal that tells what to expect:
-a task that was started and of which nothing more is known starts again, one that finished never does.
+One turn: gather what happened, let the core decide, commit everything to the journal in one step,
+start and stop processes. A crash before the commit has changed nothing, a crash after it leaves a
+journal that tells what to expect: a task that was started and of which nothing more is known starts
+again, one that finished never does.
 """
 
 import os
@@ -62,9 +64,18 @@ class PoolServer:
     """Serves one pool. Its maker holds the pool's lock."""
 
     def __init__(
-        self, folder: PoolFolder, settings: PoolSettings, hosts: Hosts, wake: Wake, say: Callable[[str], None]
+        self,
+        folder: PoolFolder,
+        settings: PoolSettings,
+        hosts: Hosts,
+        wake: Wake,
+        say: Callable[[str], None],
     ) -> None:
-        self._folder, self._settings, self._hosts, self._wake, self._say = folder, settings, hosts, wake, say
+        self._folder = folder
+        self._settings = settings
+        self._hosts = hosts
+        self._wake = wake
+        self._say = say
         self._journal = PoolJournal.open(folder.journal, writable=True, is_cluster=hosts.is_cluster)
         self._facts = self._journal.facts()
         self._address = shlex.quote(folder.address)  # told before tasks change the working folder
@@ -73,7 +84,9 @@ class PoolServer:
         self._placement = Placement(settings.nodes, settings.shape)
         self._crew = Crew(hosts, settings.nodes, wake, doubts=hosts.is_cluster)
         self._crew.reach()
-        if not hosts.is_cluster:  # a pipe does not reach other machines, and not every shared file system can hold one
+        if (
+            not hosts.is_cluster
+        ):  # a pipe does not reach other machines, and not every shared file system can hold one
             self._crew.watch(open_door(folder.path))
         self._live: dict[int, _Live] = {}
         self._keys = 0
@@ -113,7 +126,8 @@ class PoolServer:
         if killed:
             self._say(f"killed {killed} processes that an earlier server left behind")
         story = PoolStory.of(event for _, event in self._journal.records())
-        settings, now_s = self._settings, self._clock.now()
+        settings = self._settings
+        now_s = self._clock.now()
         names = (settings.policy, settings.selection, settings.slots)
         self._note(e.PoolOpened(now_s, *names, self._crew.names))
         self._next = max(story.workflows, default=0) + 1
@@ -124,7 +138,9 @@ class PoolServer:
                 self._take_in(number, told.past, is_known=True)
         self._folder.fulfil("stop")
         self._settle({"settings": asdict(settings), "opened_s": now_s})
-        self._say(f"pool {self._folder.name}: {settings.slots} slots, {settings.policy}; Ctrl-C stops it")
+        self._say(
+            f"pool {self._folder.name}: {settings.slots} slots, {settings.policy}; Ctrl-C stops it"
+        )
 
     def _turn(self) -> str:
         """Take in what happened; why the server must stop, if it must."""
@@ -147,7 +163,9 @@ class PoolServer:
         self._settle()
         for wish in heard:
             self._folder.fulfil(wish)
-        return "stopped on request" if "stop" in wishes else ""
+        if "stop" in wishes:
+            return "stopped on request"
+        return ""
 
     def _hear(self, wish: str) -> bool:
         """Do something about a wish; whether that is all there is to do."""
@@ -172,7 +190,9 @@ class PoolServer:
             self._say(f"workflow {number} is refused: {error}")
             return
         if not is_known:
-            self._note(e.WorkflowAccepted(at_s, number, runnable.workflow.name, len(runnable.workflow)))
+            self._note(
+                e.WorkflowAccepted(at_s, number, runnable.workflow.name, len(runnable.workflow))
+            )
         with disk_faults(f"{self._folder.out(number)} cannot be created"):
             self._folder.out(number).mkdir(mode=0o700, parents=True, exist_ok=True)
         self._ask(attempts)
@@ -187,17 +207,23 @@ class PoolServer:
     def _ended(self, result: Result) -> None:
         live = self._live.pop(result.task)
         self._placement.free(result.task)
-        attempt, core, now_s = live.attempt, self._core, self._clock.now()
+        attempt = live.attempt
+        core = self._core
+        now_s = self._clock.now()
         took_s = now_s - live.begun_s
         if not result.why:
-            self._note(e.PoolTaskFinished(now_s, *attempt, live.begun_s, result.cpu_s, result.peak_bytes))
+            self._note(
+                e.PoolTaskFinished(now_s, *attempt, live.begun_s, result.cpu_s, result.peak_bytes)
+            )
             self._ask(core.finished(attempt.number, attempt.task, took_s))
         elif core.workflows[attempt.number].is_withdrawn or self._wake.stop_signal is not None:
             self._note(e.PoolTaskLost(now_s, *attempt, f"stopped: {result.why}"))
             self._ask(core.lost(attempt.number, attempt.task))
         else:
             final = core.is_final(attempt.number, attempt.task)
-            self._note(e.PoolTaskFailed(now_s, *attempt, live.begun_s, result.why, final, result.tail))
+            self._note(
+                e.PoolTaskFailed(now_s, *attempt, live.begun_s, result.why, final, result.tail)
+            )
             self._ask(core.failed(attempt.number, attempt.task, took_s))
 
     def _let_go(self, key: int, why: str) -> None:
@@ -210,10 +236,12 @@ class PoolServer:
 
     def _give_up(self, key: int) -> None:
         """An attempt that waits for more nodes than are left fails: lost ones do not come back."""
-        attempt, now_s = self._live.pop(key).attempt, self._clock.now()
+        attempt = self._live.pop(key).attempt
+        now_s = self._clock.now()
         self._placement.free(key)
         number, task, _ = attempt
-        why, final = "it needs more nodes than the pool has left", self._core.is_final(number, task)
+        why = "it needs more nodes than the pool has left"
+        final = self._core.is_final(number, task)
         self._note(e.PoolTaskFailed(now_s, *attempt, now_s, why, final))
         self._ask(self._core.failed(number, task, 0.0))
 
@@ -247,11 +275,13 @@ class PoolServer:
         reserved = self._core.pool.reserved
         if self._events or facts or reserved != self._reserved:
             self._journal.append(self._events, {**(facts or {}), "reserved": reserved})
-        self._events, self._reserved = [], reserved
+        self._events = []
+        self._reserved = reserved
         self._to_learn += [served for served, _ in ended]
 
     def _ending(self, served: ServedWorkflow, outcome: str) -> e.WorkflowEnded:
-        settings, now_s = self._settings, self._clock.now()
+        settings = self._settings
+        now_s = self._clock.now()
         alone = alone_s(served, settings.shape, settings.slots, find_selection(settings.selection))
         self._say(f"workflow {served.number}, {served.runnable.workflow.name}: {outcome}")
         return e.WorkflowEnded(now_s, served.number, outcome, alone)
@@ -267,23 +297,38 @@ class PoolServer:
             self._crew.stop(self._to_stop, signal.SIGTERM)
             self._to_kill.append((time.monotonic() + _KILL_AFTER_S, self._to_stop))
         for served in self._to_learn:  # last: tasks that wait for a slot must not wait for this
-            workflow, now_s = served.runnable.workflow, self._clock.now()
-            self._times.keep(
-                [
-                    PastRun(workflow.name, workflow.kinds[task], took_s, now_s, int(workflow.cores[task]))
-                    for task, took_s in sorted(served.took_s.items())
-                ]
-            )
-            if trouble := clean_up(served.runnable, served.attempts, served.took_s.__contains__):
-                self._say(trouble)
-        self._to_start, self._to_stop, self._to_learn = [], [], []
+            self._learn(served)
+        self._to_start = []
+        self._to_stop = []
+        self._to_learn = []
         while self._to_kill and self._to_kill[0][0] <= time.monotonic():
             left = [key for key in self._to_kill.pop(0)[1] if key in self._live]
             self._crew.stop(left, signal.SIGKILL)
 
+    def _learn(self, served: ServedWorkflow) -> None:
+        """Keep what the tasks of a workflow took, and remove what they left behind."""
+        workflow = served.runnable.workflow
+        now_s = self._clock.now()
+        self._times.keep(
+            [
+                PastRun(
+                    workflow.name,
+                    workflow.kinds[task],
+                    took_s,
+                    now_s,
+                    int(workflow.cores[task]),
+                )
+                for task, took_s in sorted(served.took_s.items())
+            ]
+        )
+        if trouble := clean_up(None, served.runnable, served.attempts, served.took_s.__contains__):
+            self._say(trouble)
+
     def _order(self, key: int, live: _Live, served: ServedWorkflow) -> Order:
-        """Tasks find the variables that they find in a job of `windrow run`, and the mark of this pool."""
-        task, attempt = live.attempt.task, live.attempt.attempt
+        """Tasks find the variables that they find in a job of `windrow run`, and the mark of this
+        pool."""
+        task = live.attempt.task
+        attempt = live.attempt.attempt
         spec = task_spec(served.runnable, task, served.shared)
         return order_for(
             replace(spec, env={**spec.env, VARIABLE: self._facts["id"]}),
@@ -312,33 +357,42 @@ class PoolServer:
 
 
 def kill_leftovers(pool_id: str) -> int:
-    """Kill every process of an earlier server's tasks; how many there were. OutsideError where one does not go.
+    """Kill every process of an earlier server's tasks; how many there were. OutsideError if one
+    does not go.
 
-    Tasks outlive their server only where it and its guardian were killed within the same instant. What still carries
-    the pool's mark is killed before a server starts anything, so that no task runs twice at the same time. Linux only,
-    and on this machine only; on other nodes of an allocation the queue ends what is left.
+    Tasks outlive their server only if it and its guardian were killed within the same instant.
+    What still carries the pool's mark is killed before a server starts anything, so that no task
+    runs twice at the same time. Linux only, and on this machine only; on other nodes of an
+    allocation the queue ends what is left.
     """
     killed: set[int] = set()
     end = time.monotonic() + _LEFTOVERS_S
-    while found := kill_marked([f"{VARIABLE}={pool_id}".encode()], spared=(os.getpid(), os.getppid())):
+    while found := kill_marked(
+        [f"{VARIABLE}={pool_id}".encode()], spared=(os.getpid(), os.getppid())
+    ):
         if time.monotonic() > end:
-            raise OutsideError(f"process {found[0]}, a task of an earlier server of this pool, cannot be killed")
+            raise OutsideError(
+                f"process {found[0]}, a task of an earlier server of this pool, cannot be killed"
+            )
         killed.update(found)
         time.sleep(0.02)
     return len(killed)
 
 
 def serve(folder: PoolFolder, wanted: Mapping[str, Any], say: Callable[[str], None]) -> int:
-    """Serve the pool in this process until it is told to stop; the exit code. Makes the pool where there is none.
+    """Serve the pool in this process until it is told to stop; the exit code. Makes the pool if
+    there is none.
 
-    Where there is a guardian (see `agent.guard`) this returns in two processes, each of which must end then. The lock
-    is taken before they part: as long as one of them lives no other process can serve the pool, so no second server can
-    begin while tasks of the first are still being killed.
+    If there is a guardian (see `agent.guard`) this returns in two processes, each of which must
+    end then. The lock is taken before they part: as long as one of them lives no other process can
+    serve the pool, so no second server can begin while tasks of the first are still being killed.
     """
     folder.make()
     stop = f"windrow pool {shlex.quote(folder.address)} --stop"
     running = f"pool {folder.name} is already running"
-    lock = RunLock(folder.lock, _LOCK_WAIT_S, lambda holder: f"{running} ({holder}); {stop} stops it")
+    lock = RunLock(
+        folder.lock, _LOCK_WAIT_S, lambda holder: f"{running} ({holder}); {stop} stops it"
+    )
     facts = {"id": secrets.token_hex(8), "created_s": time.time(), "version": __version__}
     with closing(PoolJournal.create(folder.journal, facts)) as journal:
         kept = journal.facts().get("settings", {})

@@ -1,4 +1,5 @@
-"""How a pool is served: by which policy, on which nodes. Kept in the journal, so that a restart needs no options."""
+"""How a pool is served: by which policy, on which nodes. Kept in the journal, so that a restart
+needs no options."""
 
 import os
 from collections.abc import Mapping
@@ -14,7 +15,8 @@ DEFAULTS: Mapping[str, Any] = {"policy": "bf", "selection": "random", "seed": 0}
 
 @dataclass(frozen=True, slots=True)
 class PoolSettings:
-    """What a user may choose. `cores` and `memory_bytes` (None: not counted) are those of one node."""
+    """What a user may choose. `cores` and `memory_bytes` (None: not counted) are those of one
+    node."""
 
     policy: str
     selection: str
@@ -38,14 +40,21 @@ class PoolSettings:
         return NodeShape(self.cores, self.memory_bytes)
 
     def pool(self) -> Pool:
-        """A fresh pool, as a simulation would make it. Estimates are the run times that workflows came with."""
-        return Pool(self.slots, find_policy(self.policy), selection=find_selection(self.selection), seed=self.seed)
+        """A fresh pool, as a simulation would make it. Estimates are the run times that workflows
+        came with."""
+        return Pool(
+            self.slots,
+            find_policy(self.policy),
+            selection=find_selection(self.selection),
+            seed=self.seed,
+        )
 
 
 def choose(
     wanted: Mapping[str, Any], kept: Mapping[str, Any], environ: Mapping[str, str]
 ) -> tuple[PoolSettings, Hosts]:
-    """What the user wants now, else what the pool had, else what fits this place; and the nodes to do it on.
+    """What the user wants now, else what the pool had, else what fits this place; and the nodes to
+    do it on.
 
     Inside an allocation the nodes are the allocation's, whatever the pool had elsewhere.
     """

@@ -1,7 +1,9 @@
-"""What happened in a pool, told from its journal: for people who ask, and for a server that begins again.
+"""What happened in a pool, told from its journal: for people who ask, and for a server that begins
+again.
 
-Definitions are those of `lab.stream_metrics`. Wait: submission to first start. Makespan: first start to end. Response:
-their sum. Slowdown: response over the workflow's makespan alone on the pool by its measured run times.
+Definitions are those of `lab.stream_metrics`. Wait: submission to first start. Makespan: first
+start to end. Response: their sum. Slowdown: response over the workflow's makespan alone on the pool
+by its measured run times.
 """
 
 from __future__ import annotations
@@ -41,22 +43,30 @@ class WorkflowStory:
             return self.outcome
         if self.is_cancelled:
             return "leaving"
-        return "running" if self.running else "waiting"
+        if self.running:
+            return "running"
+        return "waiting"
 
     @property
     def wait_s(self) -> float | None:
         """Submission to first start."""
-        return None if self.begun_s is None else self.begun_s - self.submitted_s
+        if self.begun_s is None:
+            return None
+        return self.begun_s - self.submitted_s
 
     @property
     def makespan_s(self) -> float | None:
         """First start to end."""
-        return None if self.begun_s is None or self.ended_s is None else self.ended_s - self.begun_s
+        if self.begun_s is None or self.ended_s is None:
+            return None
+        return self.ended_s - self.begun_s
 
     @property
     def response_s(self) -> float | None:
         """Submission to end."""
-        return None if self.ended_s is None else self.ended_s - self.submitted_s
+        if self.ended_s is None:
+            return None
+        return self.ended_s - self.submitted_s
 
     @property
     def slowdown(self) -> float | None:
@@ -67,7 +77,7 @@ class WorkflowStory:
 
     @property
     def past(self) -> WorkflowPast:
-        """What a server must know to go on with it."""
+        """What a server must know to continue it."""
         return WorkflowPast(self.took_s, self.attempts, self.failures, frozenset(self.given_up))
 
 
@@ -102,13 +112,23 @@ class PoolStory:
         return sum(start.slots for w in self.workflows.values() for start in w.running.values())
 
     def figures(self) -> dict[str, PoolFigure]:
-        """Mean and maximum of wait, makespan, response, slowdown over complete workflows; empty before the first."""
-        complete = [self.workflows[n] for n in sorted(self.workflows) if self.workflows[n].slowdown is not None]
+        """Mean and maximum of wait, makespan, response, slowdown over complete workflows; empty
+        before the first."""
+        complete = [
+            self.workflows[n]
+            for n in sorted(self.workflows)
+            if self.workflows[n].slowdown is not None
+        ]
         if not complete:
             return {}
         names = ("wait_s", "makespan_s", "response_s", "slowdown")
-        columns = {name: [float(getattr(workflow, name)) for workflow in complete] for name in names}
-        return {name: PoolFigure(sum(values) / len(values), max(values)) for name, values in columns.items()}
+        columns = {
+            name: [float(getattr(workflow, name)) for workflow in complete] for name in names
+        }
+        return {
+            name: PoolFigure(sum(values) / len(values), max(values))
+            for name, values in columns.items()
+        }
 
     def count(self, state: str) -> int:
         """How many workflows are in this state."""
@@ -118,8 +138,12 @@ class PoolStory:
         """Take one more event in."""
         match event:
             case e.PoolOpened():
-                self.opened, self.closed, self.lost_hosts = event, None, []
-                for workflow in self.workflows.values():  # a server that was killed did not say what became of these
+                self.opened = event
+                self.closed = None
+                self.lost_hosts = []
+                for workflow in (
+                    self.workflows.values()
+                ):  # a server that was killed did not say what became of these
                     workflow.running.clear()
             case e.PoolClosed():
                 self.closed = event
@@ -131,7 +155,9 @@ class PoolStory:
             case e.WorkflowRefused():
                 unread = WorkflowStory(event.number, "", 0, event.at_s)
                 refused = self.workflows.setdefault(event.number, unread)
-                refused.outcome, refused.why, refused.ended_s = "refused", event.why, event.at_s
+                refused.outcome = "refused"
+                refused.why = event.why
+                refused.ended_s = event.at_s
             case _:
                 _hear(self.workflows[event.number], event)
 
@@ -156,6 +182,8 @@ def _hear(workflow: WorkflowStory, event: e.TaskEvent | e.CancelAsked | e.Workfl
         case e.CancelAsked():
             workflow.is_cancelled = True
         case e.WorkflowEnded():
-            workflow.ended_s, workflow.outcome, workflow.alone_s = event.at_s, event.outcome, event.alone_s
+            workflow.ended_s = event.at_s
+            workflow.outcome = event.outcome
+            workflow.alone_s = event.alone_s
         case _:
             assert_never(event)

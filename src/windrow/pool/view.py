@@ -1,5 +1,6 @@
 """A pool as any process can tell it: facts, story, who serves it. Reading changes nothing."""
 
+from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
@@ -26,18 +27,25 @@ class PoolView(JournalView[PoolJournal]):
             for workflow in self.story.workflows.values():
                 workflow.running.clear()
 
+    def _take_facts(self, facts: Mapping[str, Any]) -> None:
+        self.facts = dict(facts)
+
     def _hear(self, record: Event) -> None:
         self.story.hear(record)
 
     @property
     def settings(self) -> PoolSettings | None:
         """How the pool was served last; None before it ever was."""
-        return PoolSettings(**self.facts["settings"]) if "settings" in self.facts else None
+        if "settings" in self.facts:
+            return PoolSettings(**self.facts["settings"])
+        return None
 
     @property
     def reserved(self) -> int:
         """Processors that stand idle because they are kept for a workflow."""
-        return int(self.facts.get("reserved", 0)) if self.holder else 0
+        if self.holder:
+            return int(self.facts.get("reserved", 0))
+        return 0
 
     @property
     def submitted(self) -> int:
@@ -48,14 +56,19 @@ class PoolView(JournalView[PoolJournal]):
 
 def as_json(told: PoolView) -> dict[str, Any]:
     """The pool for programs."""
-    story, settings = told.story, told.settings
+    story = told.story
+    settings = told.settings
     return {
         "pool": told.folder.name,
         "folder": str(told.folder.path),
         "served_by": told.holder,
         "policy": settings.policy if settings else None,
         "selection": settings.selection if settings else None,
-        "slots": {"total": settings.slots if settings else None, "busy": story.busy, "reserved_idle": told.reserved},
+        "slots": {
+            "total": settings.slots if settings else None,
+            "busy": story.busy,
+            "reserved_idle": told.reserved,
+        },
         "not_seen_yet": told.submitted,
         "figures": {name: asdict(figure) for name, figure in story.figures().items()},
         "lost_hosts": list(story.lost_hosts),
@@ -75,7 +88,10 @@ def workflow_json(workflow: WorkflowStory) -> dict[str, Any]:
             "running": len(workflow.running),
             "failed": len(workflow.given_up),
         },
-        **{name: getattr(workflow, name) for name in ("submitted_s", "wait_s", "makespan_s", "response_s")},
+        **{
+            name: getattr(workflow, name)
+            for name in ("submitted_s", "wait_s", "makespan_s", "response_s")
+        },
         "alone_s": workflow.alone_s or None,
         "slowdown": workflow.slowdown,
         "why": workflow.why,

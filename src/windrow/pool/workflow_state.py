@@ -1,8 +1,9 @@
 """One workflow in the pool: which of its tasks are done, run, failed, or can never run.
 
-`streams.Pool` is shown only what is left of a workflow: a workflow of those tasks that can still run. For one that has
-just arrived that is all of it. After a restart it is the rest, whose eligible sets and level of parallelism are by
-their definition those that the whole would have, so a policy decides as if nothing had happened.
+`streams.Pool` is shown only what is left of a workflow: a workflow of those tasks that can still
+run. For one that has just arrived that is all of it. After a restart it is the rest, whose eligible
+sets and level of parallelism are by their definition those that the whole would have, so a policy
+decides as if nothing had happened.
 """
 
 from collections.abc import Mapping
@@ -18,8 +19,9 @@ from windrow.streams import in_processors
 
 @dataclass(frozen=True, slots=True)
 class WorkflowPast:
-    """What became of a workflow's tasks before the server began: run times of those done, and of the others how often
-    each was started and failed; `given_up` are those that will not be tried again."""
+    """What became of a workflow's tasks before the server began: run times of those done, and of
+    the others how often each was started and failed; `given_up` are those that will not be tried
+    again."""
 
     took_s: Mapping[int, float] = field(default_factory=dict)
     attempts: Mapping[int, int] = field(default_factory=dict)
@@ -30,10 +32,13 @@ class WorkflowPast:
 class ServedWorkflow:
     """A workflow that the pool serves. Tasks go by their numbers in the whole workflow."""
 
-    def __init__(self, number: int, runnable: Runnable, shape: NodeShape, past: WorkflowPast) -> None:
-        """UserError where a task does not fit on a node of this shape."""
+    def __init__(
+        self, number: int, runnable: Runnable, shape: NodeShape, past: WorkflowPast
+    ) -> None:
+        """UserError if a task does not fit on a node of this shape."""
         workflow = runnable.workflow
-        self.number, self.runnable = number, runnable
+        self.number = number
+        self.runnable = runnable
         self.took_s = dict(past.took_s)
         self.attempts = dict(past.attempts)
         self.failures = dict(past.failures)
@@ -60,7 +65,8 @@ class ServedWorkflow:
 
     def rest_workflow(self) -> Workflow:
         """What is left, as `streams.Pool` sees it."""
-        whole, kept = self.runnable.workflow, self._place
+        whole = self.runnable.workflow
+        kept = self._place
         parents = [[kept[p] for p in whole.parents.of(t).tolist() if p in kept] for t in self.rest]
         return Workflow(
             whole.name,

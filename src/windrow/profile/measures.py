@@ -1,8 +1,9 @@
 """Figures of a trace: how much of which files was moved, by stage, direction and role.
 
-Law: traffic counts every byte moved, again and again; unique is the union of the ranges moved, file by file; static is
-the whole size of each file touched, the largest that it had. A file counts once in any sum, so sums of stages are at
-least their union. Files are those that a read, a write or a mapping touched. MB are millions of bytes.
+Law: traffic counts every byte moved, again and again; unique is the union of the ranges moved, file
+by file; static is the whole size of each file touched, the largest that it had. A file counts once
+in any sum, so sums of stages are at least their union. Files are those that a read, a write or a
+mapping touched. MB are millions of bytes.
 """
 
 from collections.abc import Sequence
@@ -28,7 +29,7 @@ MILLION = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class Amount:
-    """Files, and bytes; bytes moved are 0 where the tracer saw files only."""
+    """Files, and bytes; bytes moved are 0 if the tracer saw files only."""
 
     files: int
     traffic: int
@@ -39,10 +40,14 @@ class Amount:
 def merged(group: Ints, start: Ints, end: Ints) -> tuple[Ints, Ints, Ints]:
     """The union of the ranges of each group, as ranges that neither touch nor overlap, in order."""
     order = np.lexsort((start, group))
-    group, start, end = group[order], start[order], end[order]
+    group = group[order]
+    start = start[order]
+    end = end[order]
     values, rank = np.unique(end, return_inverse=True)
     ahead = group * len(values)
-    reach = values[np.maximum.accumulate(rank + ahead) - ahead] if len(end) else end  # the furthest end in the group
+    reach = (
+        values[np.maximum.accumulate(rank + ahead) - ahead] if len(end) else end
+    )  # the furthest end in the group
     begins = np.ones(len(end), dtype=bool)
     begins[1:] = (group[1:] != group[:-1]) | (start[1:] > reach[:-1])
     at = np.flatnonzero(begins)
@@ -53,24 +58,26 @@ class Measures:
     """The figures of one trace. `uses` are its combinations of stage, file and direction."""
 
     def __init__(self, trace: Trace) -> None:
-        self.trace, op = trace, trace.op
-        self.rows = np.flatnonzero(((op == READ) | (op == WRITE) | (op >= MAP_READ)) & (trace.file >= 0))
+        self.trace = trace
+        op = trace.op
+        is_move = (op == READ) | (op == WRITE) | (op >= MAP_READ)
+        self.rows = np.flatnonzero(is_move & (trace.file >= 0))
         """Which records touch files."""
         writes = (op[self.rows] == WRITE) | (op[self.rows] == MAP_WRITE)
         self._files = max(1, len(trace.files.paths))
         key = (trace.stage[self.rows] * self._files + trace.file[self.rows]) * 2 + writes
         keys, use = np.unique(key, return_inverse=True)
         self.use_of_row: Ints = use
-        self.stage, self.file = keys // 2 // self._files, keys // 2 % self._files
+        self.stage = keys // 2 // self._files
+        self.file = keys // 2 % self._files
         self.is_write: Mask = keys % 2 == 1
         moved = np.maximum(trace.bytes[self.rows], 0)
         self.traffic = np.bincount(use, moved, len(keys)).astype(np.int64)
-        some = moved > 0
-        start = trace.offset[self.rows][some]
-        self._ranges = merged(use[some], start, start + moved[some])
+        self._ranges = _ranges(use, trace.offset[self.rows], moved)
         pairs = zip(self.stage.tolist(), self.file.tolist(), strict=True)
         self.static = np.array([trace.files.sizes.get(pair, 0) for pair in pairs], dtype=np.int64)
-        self.pipeline = np.array([stage.pipeline for stage in trace.stages], dtype=np.int64)[self.stage]
+        pipelines = np.array([stage.pipeline for stage in trace.stages], dtype=np.int64)
+        self.pipeline = pipelines[self.stage]
 
     @property
     def everything(self) -> Mask:
@@ -85,22 +92,27 @@ class Measures:
         use, start, end = self._ranges
         kept = chosen[use]
         _, low, high = merged(self.file[use[kept]], start[kept], end[kept])
-        return Amount(len(files), int(self.traffic[chosen].sum()), int((high - low).sum()), int(static.sum()))
+        return Amount(
+            len(files), int(self.traffic[chosen].sum()), int((high - low).sum()), int(static.sum())
+        )
 
     def files(self) -> dict[str, Ints]:
-        """Of each file, by its number: bytes read and written, unique and static, and in how many uses which way."""
+        """Of each file, by its number: bytes read and written, unique and static, and in how many
+        uses which way."""
         use, start, end = self._ranges
         of, low, high = merged(self.file[use], start, end)
         static = np.zeros(self._files, dtype=np.int64)
         np.maximum.at(static, self.file, self.static)
         found = {"unique_bytes": np.bincount(of, high - low, self._files), "static_bytes": static}
         for way, chosen in (("read", ~self.is_write), ("written", self.is_write)):
-            found[f"{way}_bytes"] = np.bincount(self.file[chosen], self.traffic[chosen], self._files)
+            found[f"{way}_bytes"] = np.bincount(
+                self.file[chosen], self.traffic[chosen], self._files
+            )
             found[f"{way}_uses"] = np.bincount(self.file[chosen], minlength=self._files)
         return {name: column.astype(np.int64) for name, column in found.items()}
 
     def kinds(self, stages: Ints | Sequence[int]) -> dict[str, int]:
-        """Operations by kind, without those on what is no file."""
+        """Operations by kind, without those on what is not a file."""
         rows = np.isin(self.trace.stage, stages) & (self.trace.file != APART)
         counts = np.bincount(KIND_OF_OP[self.trace.op[rows]], minlength=len(KINDS))
         return dict(zip(KINDS, counts.tolist(), strict=True))
@@ -124,27 +136,49 @@ class Measures:
         return values, np.cumsum(counts)
 
     def cache_curve(self, chosen: Mask) -> tuple[Ints, Floats]:
-        """Bytes of LRU caches, from one block on, and the share of accesses to blocks that hit in them.
+        """Bytes of LRU caches, from one block on, and the share of accesses to blocks that hit in
+        them.
 
-        Blocks are of 4 kB, and larger where there would be more accesses than memory should hold.
+        Blocks are of 4 kB, and larger if there would be more accesses than memory should hold.
         """
         rows = self.rows[chosen[self.use_of_row]]
         rows = rows[self.trace.bytes[rows] > 0]
         if not len(rows):
             return np.zeros(0, dtype=np.int64), np.zeros(0)
-        file, start, size = self.trace.file[rows], self.trace.offset[rows], self.trace.bytes[rows]
+        start = self.trace.offset[rows]
+        size = self.trace.bytes[rows]
         block = BLOCK_BYTES << max(0, int(size.sum()) // BLOCK_BYTES // _MOST_ACCESSES).bit_length()
-        first, end = start // block, (start + size - 1) // block + 1
-        of, low, high = merged(file, first, end)  # blocks that are used, however far apart, are numbered one by one
-        at = np.searchsorted(of * end.max() + low, file * end.max() + first, side="right") - 1
-        before, total = np.cumsum(high - low), int((end - first).sum())
-        found, room = np.zeros(before[-1] + 1, dtype=np.int64), np.zeros(before[-1] + total + 1, dtype=np.int64)
-        with in_python(really=not is_loaded() and total < _FEW_ACCESSES):
-            distances((before - high)[at] + first, end - first, room[: before[-1]], room[before[-1] :], found)
+        first = start // block
+        end = (start + size - 1) // block + 1
+        found = _distances(self.trace.file[rows], first, end)
         most = int(np.flatnonzero(found).max(initial=0)) + 1
-        return np.arange(1, most + 1) * block, np.cumsum(found[:most]) / total
+        return np.arange(1, most + 1) * block, np.cumsum(found[:most]) / int((end - first).sum())
 
     def timeline(self, chosen: Mask, times: Floats, edges: Floats) -> Floats:
         """Bytes moved between each two neighbouring edges of time; `times`: of all records."""
         rows = self.rows[chosen[self.use_of_row]]
-        return np.histogram(times[rows], edges, weights=np.maximum(self.trace.bytes[rows], 0))[0].astype(np.float64)
+        return np.histogram(times[rows], edges, weights=np.maximum(self.trace.bytes[rows], 0))[
+            0
+        ].astype(np.float64)
+
+
+def _ranges(use: Ints, start: Ints, moved: Ints) -> tuple[Ints, Ints, Ints]:
+    """What each use moved, as the union of its ranges."""
+    some = moved > 0
+    return merged(use[some], start[some], start[some] + moved[some])
+
+
+def _distances(file: Ints, first: Ints, end: Ints) -> Ints:
+    """How many accesses to blocks there are of each stack distance, if blocks from `first` to `end`
+    of these files are accessed one after the other."""
+    # Blocks that are used, however far apart, are numbered one by one.
+    of, low, high = merged(file, first, end)
+    at = np.searchsorted(of * end.max() + low, file * end.max() + first, side="right") - 1
+    before = np.cumsum(high - low)
+    total = int((end - first).sum())
+    found = np.zeros(before[-1] + 1, dtype=np.int64)
+    room = np.zeros(before[-1] + total + 1, dtype=np.int64)
+    numbers = (before - high)[at] + first
+    with in_python(really=not is_loaded() and total < _FEW_ACCESSES):
+        distances(numbers, end - first, room[: before[-1]], room[before[-1] :], found)
+    return found

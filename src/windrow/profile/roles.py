@@ -1,13 +1,17 @@
 """Which part each file plays, from traces of one or several pipelines.
 
 Rules, the first that applies:
-1. Changed, and there before the trace: *endpoint*, with a warning: such a task cannot safely run again.
-2. Written by one pipeline, and read by another that had not written it itself: *shared*. No batch-pipeline workload.
-3. Written, and read later by the same pipeline, or deleted before it ended: *pipeline*. Written otherwise: *endpoint*.
+1. Changed, and there before the trace: *endpoint*, with a warning: such a task cannot safely run
+   again.
+2. Written by one pipeline, and read by another that had not written it itself: *shared*. No
+   batch-pipeline workload.
+3. Written, and read later by the same pipeline, or deleted before it ended: *pipeline*. Written
+   otherwise: *endpoint*.
 4. Only read: by two or more pipelines *batch*, by one of several *endpoint*.
-5. Only read, and one pipeline traced: a guess. Programs and libraries, and what is outside the folder of the run, are
-   taken for *batch*, the rest for *endpoint*.
-What a user declares wins; a contradiction is a warning, and so is a file of the folder that is not among the declared.
+5. Only read, and one pipeline traced: a guess. Programs and libraries, and what is outside the
+   folder of the run, are taken for *batch*, the rest for *endpoint*.
+What a user declares wins; a contradiction is a warning, and so is a file of the folder that is not
+among the declared.
 """
 
 from collections.abc import Mapping
@@ -21,6 +25,9 @@ from windrow.profile.measures import Mask, Measures
 from windrow.storage.roles import Role
 
 ENDPOINT, PIPELINE, BATCH, SHARED = Role
+_SYSTEM = tuple(
+    f"/{folder}/" for folder in ("bin", "dev", "etc", "lib", "lib64", "proc", "sbin", "sys", "usr")
+)
 
 
 @dataclass(slots=True)
@@ -30,6 +37,8 @@ class Roles:
     of: dict[int, str] = field(default_factory=dict)
     guessed: set[int] = field(default_factory=set)
     warnings: list[str] = field(default_factory=list)
+    system: set[int] = field(default_factory=set)
+    """Programs, libraries and settings of the operating system: each node has its own."""
 
     def uses(self, measures: Measures, role: str) -> Mask:
         """The uses of files with this role."""
@@ -37,41 +46,65 @@ class Roles:
 
 
 _Seen = tuple[dict[int, int], dict[int, int], dict[int, int]]
-"""Of one file, by pipeline: the first write, and the first and the last read, as places in the trace."""
+"""Of one file, by pipeline: the first write, and the first and the last read, as places in the
+trace."""
 
 
 def infer(measures: Measures, folder: str, declared: Mapping[str, str] | None = None) -> Roles:
-    """The roles of all files touched. `folder`: where the commands ran; `declared`: roles by path."""
-    files, roles, inside = measures.trace.files, Roles(), f"{folder.rstrip('/')}/"
+    """The roles of all files touched. `folder`: where the commands ran; `declared`: roles by
+    path."""
+    files = measures.trace.files
+    roles = Roles()
+    inside = f"{folder.rstrip('/')}/"
     mapped = set(measures.trace.file[measures.trace.op == MAP_READ].tolist())
     for number, seen in _seen(measures).items():
-        path, role = files.paths[number], _role(roles, files, number, seen)
-        if not role and measures.trace.pipelines > 1:
-            role = BATCH if len(seen[1]) > 1 else ENDPOINT
-        elif not role:
-            is_library = number in mapped and ".so" in path
-            role = BATCH if is_library or not path.startswith(inside) else ENDPOINT
+        path = files.paths[number]
+        role = _role(roles, files, number, seen)
+        if role is None and measures.trace.pipelines > 1:
+            role = ENDPOINT
+            if len(seen[1]) > 1:
+                role = BATCH
+        elif role is None:
+            role = ENDPOINT
+            if (number in mapped and ".so" in path) or not path.startswith(inside):
+                role = BATCH
             roles.guessed.add(number)
         wanted = (declared or {}).get(path, role)
         if wanted != role and number not in roles.guessed:
-            roles.warnings.append(f"{path} is declared as {wanted} data, but was used as {role} data")
+            roles.warnings.append(
+                f"{path} is declared as {wanted} data, but was used as {role} data"
+            )
         roles.of[number] = wanted
+        if path.startswith(_SYSTEM) and wanted == BATCH:
+            roles.system.add(number)
         if declared and path not in declared and path.startswith(inside) and not files.gone[number]:
-            uses = measures.file == number
-            names = {measures.trace.stages[stage].name for stage in measures.stage[uses]}
-            way = "writes" if measures.is_write[uses].any() else "reads"
-            roles.warnings.append(f"{listed(sorted(names))} {way} {path}, which is not declared")
+            roles.warnings.append(_undeclared(measures, number))
     return roles
 
 
+def _undeclared(measures: Measures, number: int) -> str:
+    uses = measures.file == number
+    names = {measures.trace.stages[stage].name for stage in measures.stage[uses]}
+    way = "reads"
+    if measures.is_write[uses].any():
+        way = "writes"
+    path = measures.trace.files.paths[number]
+    return f"{listed(sorted(names))} {way} {path}, which is not declared"
+
+
 def _seen(measures: Measures) -> dict[int, _Seen]:
-    """When each file was written and read. Rows of a trace, and so its uses, are in order, stage after stage."""
-    rows, found = np.arange(len(measures.rows)), dict[int, _Seen]()
-    first, last = np.full(len(measures.file), len(rows)), np.zeros(len(measures.file), dtype=np.int64)
+    """When each file was written and read. Rows of a trace, and so its uses, are in order, stage
+    after stage."""
+    rows = np.arange(len(measures.rows))
+    found = dict[int, _Seen]()
+    first = np.full(len(measures.file), len(rows))
+    last = np.zeros(len(measures.file), dtype=np.int64)
     np.minimum.at(first, measures.use_of_row, rows)
     np.maximum.at(last, measures.use_of_row, rows)
     columns = (measures.file, measures.pipeline, measures.is_write, first, last)
-    for number, pipeline, is_write, begin, end in zip(*(column.tolist() for column in columns), strict=True):
+    for number, pipeline, is_write, begin, end in zip(
+        *(column.tolist() for column in columns), strict=True
+    ):
         written, read, read_last = found.setdefault(number, ({}, {}, {}))
         (written if is_write else read).setdefault(pipeline, begin)
         if not is_write:
@@ -81,19 +114,36 @@ def _seen(measures: Measures) -> dict[int, _Seen]:
 
 def _role(roles: Roles, files: Files, number: int, seen: _Seen) -> Role | None:
     """By rules 1 to 3; None for a file that was only read."""
-    path, (written, read, read_last) = files.paths[number], seen
+    path = files.paths[number]
+    (written, read, read_last) = seen
     if not written and not files.changed[number] and not files.gone[number]:
         return None
     if not files.made[number]:
-        how = "deleted" if files.gone[number] else "changed in place"
-        roles.warnings.append(f"{path} was there before and is {how}: the task cannot safely run again")
+        how = "changed in place"
+        if files.gone[number]:
+            how = "deleted"
+        roles.warnings.append(
+            f"{path} was there before and is {how}: the task cannot safely run again"
+        )
         return ENDPOINT
-    for reader, at in sorted(read.items()):
-        if written.get(reader, at + 1) > at and (writers := sorted(w for w, t in written.items() if t < at)):
-            names = listed([f"pipeline {one + 1}" for one in writers])
-            roles.warnings.append(f"{path} is written by {names} and read by pipeline {reader + 1}: shared")
-            return SHARED
+    if shared := _shared(written, read):
+        roles.warnings.append(f"{path} is {shared}: shared")
+        return SHARED
     if len(written) > 1:
-        roles.warnings.append(f"{path} is written by {len(written)} pipelines: they cannot run at the same time")
+        roles.warnings.append(
+            f"{path} is written by {len(written)} pipelines: they cannot run at the same time"
+        )
     is_read_later = any(read_last.get(pipeline, -1) > at for pipeline, at in written.items())
-    return PIPELINE if is_read_later or files.gone[number] else ENDPOINT
+    if is_read_later or files.gone[number]:
+        return PIPELINE
+    return ENDPOINT
+
+
+def _shared(written: Mapping[int, int], read: Mapping[int, int]) -> str:
+    """Which pipelines write what another reads that had not written it itself; empty: none."""
+    for reader, at in sorted(read.items()):
+        writers = sorted(writer for writer, then in written.items() if then < at)
+        if writers and written.get(reader, at + 1) > at:
+            names = listed([f"pipeline {one + 1}" for one in writers])
+            return f"written by {names} and read by pipeline {reader + 1}"
+    return ""

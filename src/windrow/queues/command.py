@@ -1,9 +1,11 @@
 """Running a batch system's commands: the one place that spawns sbatch, squeue, qsub and their like.
 
-(Inside an allocation, agents start steps on their nodes by themselves: `agent.hosts`, `agent.remote`.)
+(Inside an allocation, agents start steps on their nodes by themselves: `agent.hosts`,
+`agent.remote`.)
 
 Rule 1: arguments go to the program as a list; no shell sees them.
-Rule 2: every command has a time limit. What a timeout means depends on the command, so it is an answer, not an error.
+Rule 2: every command has a time limit. What a timeout means depends on the command, so it is an
+answer, not an error.
 """
 
 import os
@@ -19,7 +21,8 @@ from windrow.queues.port import QueueError
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a command printed and how it ended. `code` is None if it was killed at its time limit."""
+    """What a command printed and how it ended. `code` is None if it was killed at its time
+    limit."""
 
     code: int | None
     out: str
@@ -42,7 +45,9 @@ class Answer:
 class Run(Protocol):
     """How commands are run; tests put recorded answers in its place."""
 
-    def __call__(self, argv: Sequence[str], *, stdin: str, env: Mapping[str, str], timeout_s: float) -> Answer:
+    def __call__(
+        self, argv: Sequence[str], *, stdin: str, env: Mapping[str, str], timeout_s: float
+    ) -> Answer:
         """Run one command to its end or its time limit."""
 
 
@@ -58,7 +63,8 @@ def user_name() -> str:
 
 
 def run(argv: Sequence[str], *, stdin: str, env: Mapping[str, str], timeout_s: float) -> Answer:
-    """Run one command. Raises UserError if there is no such program, QueueError if this machine cannot start it now."""
+    """Run one command. Raises UserError if there is no such program, QueueError if this machine
+    cannot start it now."""
     try:
         done = subprocess.run(
             argv,
@@ -69,13 +75,16 @@ def run(argv: Sequence[str], *, stdin: str, env: Mapping[str, str], timeout_s: f
             text=True,
             errors="replace",
             check=False,
-            close_fds=False,  # it may hold the run's lock until it ends (records/lock.py); all else is not inheritable
+            # it may hold the run's lock until it ends (records/lock.py); all else is not
+            # inheritable
+            close_fds=False,
         )
     except subprocess.TimeoutExpired:
         return Answer(None, "", "")
     except (FileNotFoundError, PermissionError) as error:
         raise UserError(
-            f"cannot run {argv[0]}: {error.strerror}; run Windrow where the batch system's commands work"
+            f"cannot run {argv[0]}: {error.strerror}; run Windrow where the batch system's "
+            "commands work"
         ) from error
     except OSError as error:  # no more processes for this user, say, or no memory; it did not begin
         raise QueueError(f"cannot run {argv[0]}: {error.strerror}") from error

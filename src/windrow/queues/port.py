@@ -1,7 +1,9 @@
 """The port to a batch queue: what the manager asks of it, in few words.
 
-Rule 1: a queue never retries and never remembers what it was asked; policy and memory belong to the manager.
-Rule 2: a job that the queue does not know is absent from an answer, which is not the same as finished.
+Rule 1: a queue never retries and never remembers what it was asked; policy and memory belong to the
+manager.
+Rule 2: a job that the queue does not know is absent from an answer, which is not the same as
+finished.
 Rule 3: every job carries a tag, by which it is found again after a crash.
 """
 
@@ -52,13 +54,15 @@ class JobState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class JobSpec:
-    """A job to submit: `nodes` whole nodes for at most `walltime_s`, running `command` once on the first of them.
+    """A job to submit: `nodes` whole nodes for at most `walltime_s`, running `command` once on the
+    first of them.
 
-    `walltime_s` None: for as long as it takes; only a queue whose jobs start at once takes such a job.
-    `tag` is its name in the queue (letters, digits, `-`, `_`, `.`). `output` is the file that gets what it prints.
-    `avoid` are nodes that it should not get, where the queue can be told so. `per_node` is what each of its nodes must
-    have for it, beyond what all nodes have: 0 of whatever does not matter. `notice_s`: how long before it takes the
-    nodes away the queue should send SIGUSR1, where it can; 0: it need not.
+    `walltime_s` None: for as long as it takes; only a queue whose jobs start at once takes such a
+    job. `tag` is its name in the queue (letters, digits, `-`, `_`, `.`). `output` is the file that
+    gets what it prints. `avoid` are nodes that it should not get, if the queue can be told so.
+    `per_node` is what each of its nodes must have for it, beyond what all nodes have: 0 of whatever
+    does not matter. `notice_s`: how long before it takes the nodes away the queue should send
+    SIGUSR1, if it can; 0: it need not.
     """
 
     tag: str
@@ -73,7 +77,7 @@ class JobSpec:
 
     @property
     def limit_s(self) -> int:
-        """Its walltime, for a queue that needs one. SpecError where it has none."""
+        """Its walltime, for a queue that needs one. SpecError if it has none."""
         if self.walltime_s is None:
             raise SpecError(f"job {self.tag!r}: it has no walltime, and this queue needs one")
         return self.walltime_s
@@ -81,10 +85,12 @@ class JobSpec:
 
 @dataclass(frozen=True, slots=True)
 class JobStatus:
-    """What the queue says of one job. Times are seconds since the epoch, None where it has not come so far.
+    """What the queue says of one job. Times are seconds since the epoch, None if it has not come
+    so far.
 
-    `reason` is the queue's own word for why it waits or how it ended. `expected_start_s` is the queue's estimate.
-    `hosts` are its nodes by name, the first one first, where the queue tells them and can be told to avoid one.
+    `reason` is the queue's own word for why it waits or how it ended. `expected_start_s` is the
+    queue's estimate. `hosts` are its nodes by name, the first one first, if the queue tells them
+    and can be told to avoid one.
     """
 
     id: str
@@ -102,12 +108,14 @@ class JobStatus:
 class Limits:
     """What the site allows. None means no limit known. `max_array` 1 means no arrays.
 
-    `starts_at_once`: no job ever waits here, so there is nothing to forecast and nothing to gain from several jobs.
-    `usable_nodes` are those of the `nodes` that new jobs could get when this was read; None: all. `closed` says in one
-    clause why no job can start at all; empty where some can. `from_settings`: what nodes there are is said by
-    windrow.toml, where the user may raise it. `narrow` says why `max_nodes` is less than the site gives: Windrow itself
-    cannot use more there. `kinds` are the nodes by what they have, where that is known; `shape` is what each has at
-    least. `room_bytes`: for the files of a run that begins in this folder now.
+    `starts_at_once`: no job ever waits here, so there is nothing to forecast and nothing to gain
+    from several jobs. `usable_nodes` are those of the `nodes` that new jobs could get when this was
+    read; None: all. `closed` says in one clause why no job can start at all; empty if some can.
+    `from_settings`: what nodes there are is said by windrow.toml, if the user may raise it.
+    `narrow` says what sets `max_nodes`, for people; `left_out`, which nodes do not count since one
+    alone is more than a job may have. `kinds` are the nodes by what they have, if that is known;
+    `shape` is what each has at least. `room_bytes`: for the files of a run that begins in this
+    folder now.
     """
 
     nodes: int
@@ -121,13 +129,24 @@ class Limits:
     closed: str = ""
     from_settings: bool = False
     narrow: str = ""
+    left_out: str = ""
     kinds: tuple[NodeKind, ...] = ()
     room_bytes: int | None = field(default=None, compare=False)  # it changes all the time
+
+    @property
+    def has_one_way(self) -> bool:
+        """Whether one job for everything is best, so that there is nothing to forecast or to
+        compare.
+
+        No job ever waits, or there is one node, which only this user's jobs share.
+        """
+        return self.starts_at_once or (self.from_settings and self.nodes == 1)
 
 
 @dataclass(frozen=True, slots=True)
 class OthersJob:
-    """A job of anyone, as the queue shows it. Waiting jobs are listed in the order in which the queue takes them."""
+    """A job of anyone, as the queue shows it. Waiting jobs are listed in the order in which the
+    queue takes them."""
 
     id: str
     nodes: int
@@ -140,11 +159,14 @@ class OthersJob:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """The whole queue at one time: usable nodes (not down or drained), and all jobs, running ones first.
+    """The whole queue at one time: usable nodes (not down or drained), and all jobs, running ones
+    first.
 
-    `offered` are the nodes that a new job of ours could ever get as things are; None: all of them. Fewer where nodes
-    are drained while their last jobs run, or where our jobs may not use all. `closures`: maintenance that is announced:
-    from when to when, and how many of the nodes have no jobs then.
+    `offered` are the nodes that a new job of ours could ever get as things are; None: all of them.
+    Fewer if nodes are drained while their last jobs run, or if our jobs may not use all.
+    `closures`: maintenance that is announced: from when to when, and how many of the nodes have no
+    jobs then. `hidden_nodes` are in use, and none of the jobs has them: the batch system does not
+    show all.
     """
 
     at_s: float
@@ -152,18 +174,22 @@ class Snapshot:
     jobs: tuple[OthersJob, ...]
     offered: int | None = None
     closures: tuple[tuple[float, float, int], ...] = ()
+    hidden_nodes: int = 0
 
     @property
     def open_nodes(self) -> int:
         """How wide a new job may be."""
-        return self.nodes if self.offered is None else min(self.offered, self.nodes)
+        if self.offered is None:
+            return self.nodes
+        return min(self.offered, self.nodes)
 
 
 @dataclass(frozen=True, slots=True)
 class PastJob:
-    """A job of anyone, waiting, running or over. Times are seconds since the epoch, None where it has not come so far.
+    """A job of anyone, waiting, running or over. Times are seconds since the epoch, None if it
+    has not come so far.
 
-    What was cancelled before it ran is none: it took no nodes.
+    What was cancelled before it ran does not count: it took no nodes.
     """
 
     id: str
@@ -176,15 +202,18 @@ class PastJob:
 
     @property
     def run_s(self) -> float | None:
-        """How long it ran; None where that is not known."""
-        return None if self.started_s is None or self.ended_s is None else self.ended_s - self.started_s
+        """How long it ran; None if that is not known."""
+        if self.started_s is None or self.ended_s is None:
+            return None
+        return self.ended_s - self.started_s
 
 
 @dataclass(frozen=True, slots=True)
 class Life:
-    """For how long a job had its nodes, and what ended it: a cause where it was lost, None where it was not (yet).
+    """For how long a job had its nodes, and what ended it: a cause if it was lost, None if it
+    was not (yet).
 
-    `hosts` are its nodes by name, where that is known; `node` is the one that is to blame.
+    `hosts` are its nodes by name, if that is known; `node` is the one that is to blame.
     """
 
     job: str
@@ -206,27 +235,33 @@ class Remembers(Protocol):
     """A queue whose accounts tell how jobs ended."""
 
     def lives(self, since_s: float) -> list[Life] | None:
-        """All jobs that had nodes since then, those of our own runs too. None where no accounts are kept."""
+        """All jobs that had nodes since then, those of our own runs too. None if no accounts are
+        kept."""
 
 
 @runtime_checkable
 class Accounts(Protocol):
-    """A queue whose site may keep accounts, which remember everybody's jobs. Most have none, and runs do without."""
+    """A queue whose site may keep accounts, which remember all users' jobs. Most have none, and
+    runs do without."""
 
     @property
     def place(self) -> str:
         """Which queue of which cluster this is: what was learned of one says nothing of another."""
 
     def past_jobs(self, since_s: float) -> list[PastJob] | None:
-        """All jobs that were in the queue since then, without those of our own runs. None where no accounts are kept.
+        """All jobs that were in the queue since then, without those of our own runs. None if no
+        accounts are kept.
 
-        Raises QueueError where they do not answer. A site may show each user no jobs but their own.
+        Raises QueueError if they do not answer. A site may show each user no jobs but their own.
         """
 
 
 def place_of(queue: Queue) -> str:
-    """Which queue of which cluster this is, as far as it tells: the key of what is learned of it."""
-    return queue.place if isinstance(queue, Accounts) else queue.name
+    """Which queue of which cluster this is, as far as it tells: the key of what is learned of
+    it."""
+    if isinstance(queue, Accounts):
+        return queue.place
+    return queue.name
 
 
 @runtime_checkable
@@ -235,14 +270,15 @@ class Checked(Protocol):
 
     @property
     def shell(self) -> Mapping[str, str]:
-        """The variables of the user's shell that count as settings. A run keeps them, wherever it is resumed."""
+        """The variables of the user's shell that count as settings, or by which the batch system is
+        found. A run keeps them, wherever it is resumed."""
 
     @property
     def notes(self) -> tuple[str, ...]:
         """What the user should know of where jobs go."""
 
     def check(self) -> None:
-        """UserError where the queue would refuse every job, as it is set up."""
+        """UserError if the queue would refuse every job, as it is set up."""
 
 
 class Queue(Protocol):
@@ -260,20 +296,24 @@ class Queue(Protocol):
         """What may be asked for. May be cached for the life of the object."""
 
     def submit(self, spec: JobSpec) -> str:
-        """Submit a job. Returns its id: the queue has accepted it. Raises SpecError, QueueError or OutcomeUnknown."""
+        """Submit a job. Returns its id: the queue has accepted it. Raises SpecError, QueueError or
+        OutcomeUnknown."""
 
     def submit_array(self, specs: Sequence[JobSpec]) -> list[str]:
-        """Submit jobs that differ in nothing but tag, command and output, in one call; at most `max_array` of them.
+        """Submit jobs that differ in nothing but tag, command and output, in one call; at most
+        `max_array` of them.
 
-        Their tags are one prefix and consecutive numbers: `run-7`, `run-8`, ... All or nothing, with the errors of
-        `submit`. `find` finds each of them by its own tag.
+        Their tags are one prefix and consecutive numbers: `run-7`, `run-8`, ... All or nothing,
+        with the errors of `submit`. `find` finds each of them by its own tag.
         """
 
     def status(self, ids: Collection[str]) -> Mapping[str, JobStatus]:
-        """What the queue knows of these jobs, in one query for all (a second one, for those it has forgotten)."""
+        """What the queue knows of these jobs, in one query for all (a second one, for those it has
+        forgotten)."""
 
     def cancel(self, ids: Collection[str]) -> None:
-        """Ask that these jobs go. A request, not a fact: the fact arrives in a later status. Over already: no error."""
+        """Ask that these jobs go. A request, not a fact: the fact arrives in a later status. Over
+        already: no error."""
 
     def find(self, tags: Collection[str]) -> Mapping[str, str]:
         """The ids of the jobs with these tags, as far as the queue knows any, over or not."""
@@ -282,7 +322,9 @@ class Queue(Protocol):
         """The whole queue now."""
 
     def probe(self, nodes: int, walltime_s: int) -> float | None:
-        """The queue's own estimate of when such a job would start if submitted now; None where it gives none."""
+        """The queue's own estimate of when such a job would start if submitted now; None if it
+        gives none."""
 
     def commands(self, specs: Sequence[JobSpec]) -> list[str]:
-        """The exact commands by which these jobs would be submitted, for a person to read; nothing is submitted."""
+        """The exact commands by which these jobs would be submitted, for a person to read; nothing
+        is submitted."""

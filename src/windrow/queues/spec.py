@@ -1,7 +1,7 @@
 """What a job must be like before a queue takes it.
 
-Rule 1: a refusal names the tag, what is wrong, and what would do. Rule 2: a batch system is not asked for what it can
-only refuse, or would accept and let wait for ever.
+Rule 1: a refusal names the tag, what is wrong, and what would do. Rule 2: a batch system is not
+asked for what it can only refuse, or would accept and let wait for ever.
 """
 
 import re
@@ -13,24 +13,30 @@ TAG = re.compile(r"[A-Za-z0-9._-]+")
 
 
 def check(specs: Sequence[JobSpec], limits: Limits, taken: Container[str] = ()) -> None:
-    """Raise SpecError unless all of these can be submitted together. `taken` are tags that are in use."""
+    """Raise SpecError unless all of these can be submitted together. `taken` are tags that are in
+    use."""
     check_count(len(specs), limits)
     new: set[str] = set()
     for spec in specs:
         check_spec(spec, limits)
         if spec.tag in taken or spec.tag in new:
-            raise SpecError(f"job {spec.tag!r}: a job with this tag already exists; every job needs its own tag")
+            raise SpecError(
+                f"job {spec.tag!r}: a job with this tag already exists; every job needs its own tag"
+            )
         new.add(spec.tag)
 
 
 def check_count(jobs: int, limits: Limits) -> None:
     """Raise SpecError unless this number of jobs can be submitted together."""
     if jobs > limits.max_array:
-        raise SpecError(f"an array has at most {limits.max_array} jobs, not {jobs}; submit several arrays")
+        raise SpecError(
+            f"an array has at most {limits.max_array} jobs, not {jobs}; submit several arrays"
+        )
 
 
 def check_spec(spec: JobSpec, limits: Limits, where: str = "this queue") -> None:
-    """Raise SpecError unless this job can run within these limits. `where` is what sets them, in the user's words."""
+    """Raise SpecError unless this job can run within these limits. `where` is what sets them, in
+    the user's words."""
     if problem := _form_problem(spec) or _size_problem(spec.nodes, spec.walltime_s, limits, where):
         raise SpecError(f"job {spec.tag!r}: {problem}")
 
@@ -62,7 +68,9 @@ def _size_problem(nodes: int, walltime_s: int | None, limits: Limits, where: str
     if not 1 <= nodes <= most:
         return f"it requests {nodes} nodes; {where} allows 1 to {most}"
     if walltime_s is None:
-        return "" if limits.starts_at_once else f"it has no walltime; {where} needs one"
+        if limits.starts_at_once:
+            return ""
+        return f"it has no walltime; {where} needs one"
     if walltime_s < 1:
         return f"it requests {walltime_s} s; a job requests at least 1 s"
     if limits.max_walltime_s is not None and walltime_s > limits.max_walltime_s:

@@ -1,10 +1,11 @@
 """Seeded chance: the few ways in which the workflow recipes draw numbers.
 
-Law: the same (seed, name) gives the same stream in every process, because the stream is seeded from a digest of the
-two and never from Python's salted hash.
+Law: the same (seed, name) gives the same stream in every process, because the stream is seeded from
+a digest of the two and never from Python's salted hash.
 
-Run times and sizes of the five Pegasus applications are normal around a mean, cut off at half and one and a half
-times the mean: this is how the published workflows of the Pegasus generator are distributed, kind by kind.
+Run times and sizes of the five Pegasus applications are normal around a mean, cut off at half and
+one and a half times the mean: this is how the published workflows of the Pegasus generator are
+distributed, kind by kind.
 """
 
 import hashlib
@@ -24,7 +25,8 @@ def seeded(seed: int, name: str) -> Chance:
 
 
 def around(rng: Chance, mean: float, deviation: float, count: int) -> Floats:
-    """`count` values, normal around `mean` with this standard deviation before everything beyond ±50 % is redrawn."""
+    """`count` values, normal around `mean` with this standard deviation before everything beyond
+    ±50 % is redrawn."""
     values = rng.normal(mean, deviation, count)
     outside = np.flatnonzero(np.abs(values - mean) > mean / 2)
     while len(outside):
@@ -41,8 +43,8 @@ def one_around(rng: Chance, mean: float, deviation: float) -> float:
 def near_even_parts(rng: Chance, total: int, parts: int, tolerance: float) -> Ints:
     """`parts` whole numbers, each at least 1, that sum to `total` and are nearly equal.
 
-    The borders between equal shares are each moved by up to half of `tolerance` times a share. `total` must be at
-    least `parts`, `tolerance` below 1.
+    The borders between equal shares are each moved by up to half of `tolerance` times a share.
+    `total` must be at least `parts`, `tolerance` below 1.
     """
     share = total / parts
     # Neighbouring borders stay at least 1 apart before rounding, so no part is empty after it.
@@ -60,6 +62,7 @@ def even_parts(total: int, parts: int) -> Ints:
 
 
 def random_parts(rng: Chance, total: int, parts: int) -> Ints:
-    """`parts` whole numbers, each at least 1, that sum to `total`; every way to do so is equally likely."""
+    """`parts` whole numbers, each at least 1, that sum to `total`; every way to do so is equally
+    likely."""
     borders = np.sort(rng.choice(total - 1, parts - 1, replace=False)) + 1
     return np.diff(borders, prepend=0, append=total).astype(np.int64)

@@ -1,7 +1,7 @@
 """A workflow being drawn up, in whole arrays of tasks and files.
 
-Law: a dependency is a file. A task depends on another exactly where it reads a file that the other writes, so data
-and precedence cannot disagree; recipes never state an edge in any other way.
+Law: a dependency is a file. A task depends on another exactly if it reads a file that the other
+writes, so data and precedence cannot disagree; recipes never state an edge in any other way.
 """
 
 from collections import Counter
@@ -18,7 +18,8 @@ MEGABYTE = 1_000_000
 
 
 class RecipeDraft:
-    """Collects tasks, files, readers and writers, all by number; `workflow()` makes the Workflow."""
+    """Collects tasks, files, readers and writers, all by number; `workflow()` makes the
+    Workflow."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -28,12 +29,15 @@ class RecipeDraft:
         self._times: list[Floats] = []
         self._files: list[File] = []
         none = np.zeros((2, 0), dtype=np.int64)
-        self._writes, self._reads = [none], [none]  # tasks above files
+        # tasks above files
+        self._writes = [none]
+        self._reads = [none]
 
     def add(self, kind: str, runtime_s: ArrayLike) -> Ints:
         """Adds one task of this kind for each run time. Returns their numbers."""
         times = np.atleast_1d(np.asarray(runtime_s, dtype=np.float64))
-        first, named = len(self._ids), self._of_kind[kind]
+        first = len(self._ids)
+        named = self._of_kind[kind]
         self._ids += [f"{kind}_{i:05d}" for i in range(named + 1, named + 1 + len(times))]
         self._kinds += [kind] * len(times)
         self._of_kind[kind] += len(times)
@@ -49,11 +53,17 @@ class RecipeDraft:
         read_by: ArrayLike | None = None,
         role: str = "",
     ) -> Ints:
-        """Adds one file for each name; sizes are rounded up to whole bytes. Returns their numbers."""
+        """Adds one file for each name; sizes are rounded up to whole bytes. Returns their
+        numbers."""
         all_names = [names] if isinstance(names, str) else names
-        sizes = np.broadcast_to(np.ceil(np.asarray(size_bytes, dtype=np.float64)), len(all_names)).astype(np.int64)
+        sizes = np.broadcast_to(
+            np.ceil(np.asarray(size_bytes, dtype=np.float64)), len(all_names)
+        ).astype(np.int64)
         first = len(self._files)
-        self._files += [File(name, size, role=role) for name, size in zip(all_names, sizes.tolist(), strict=True)]
+        self._files += [
+            File(name, size, role=role)
+            for name, size in zip(all_names, sizes.tolist(), strict=True)
+        ]
         numbers = np.arange(first, first + len(all_names), dtype=np.int64)
         if written_by is not None:
             self._writes.append(_pairs(written_by, numbers))
@@ -62,24 +72,32 @@ class RecipeDraft:
         return numbers
 
     def writes(self, tasks: ArrayLike, files: ArrayLike) -> None:
-        """Each task writes the file beside it; a single one on either side is paired with all on the other."""
+        """Each task writes the file beside it; a single one on either side is paired with all on
+        the other."""
         self._writes.append(_pairs(tasks, files))
 
     def reads(self, tasks: ArrayLike, files: ArrayLike) -> None:
-        """Each task reads the file beside it; a single one on either side is paired with all on the other."""
+        """Each task reads the file beside it; a single one on either side is paired with all on the
+        other."""
         self._reads.append(_pairs(tasks, files))
 
     def phases(self, phases: Iterable[tuple[str, ArrayLike]], file_bytes: float) -> None:
-        """Kinds and run times of phases, in order: all tasks of one read the file that each of the one before wrote.
+        """Kinds and run times of phases, in order: all tasks of one read the file that each of the
+        one before wrote.
 
-        Of two neighbours at least one is a single task, so the number of files read grows with the tasks only.
+        Of two neighbours at least one is a single task, so the number of files read grows with the
+        tasks only.
         """
         before = self.files("input", file_bytes)
         for number, (kind, runtime_s) in enumerate(phases):
             tasks = self.add(kind, runtime_s)
-            assert len(tasks) == 1 or len(before) == 1, "two parallel phases need a single task between them"
+            assert len(tasks) == 1 or len(before) == 1, (
+                "two parallel phases need a single task between them"
+            )
             self.reads(tasks, before)
-            before = self.files(numbered(f"phase_{number}_{{}}", len(tasks)), file_bytes, written_by=tasks)
+            before = self.files(
+                numbered(f"phase_{number}_{{}}", len(tasks)), file_bytes, written_by=tasks
+            )
 
     def workflow(self) -> Workflow:
         """The workflow as drawn up so far."""
@@ -104,7 +122,9 @@ class RecipeDraft:
 
 
 def _pairs(tasks: ArrayLike, files: ArrayLike) -> Ints:
-    left, right = np.broadcast_arrays(np.asarray(tasks, dtype=np.int64), np.asarray(files, dtype=np.int64))
+    left, right = np.broadcast_arrays(
+        np.asarray(tasks, dtype=np.int64), np.asarray(files, dtype=np.int64)
+    )
     return np.stack([left.ravel(), right.ravel()])
 
 

@@ -1,8 +1,10 @@
-"""SQLite files: how they are opened, and what is said where one cannot be used. Standard library only.
+"""SQLite files: how they are opened, and what is said if one cannot be used. Standard library
+only.
 
-Rule 1: transactions are started by hand, and wait `PATIENCE_S` for those of other processes. Rule 2: what SQLite or the
-disk refuses leaves here as one sentence: which file, what it is, what is wrong, what to do about it. Rule 3: a file
-that another program or a newer version made is refused before it is touched.
+Rule 1: transactions are started by hand, and wait `PATIENCE_S` for those of other processes. Rule
+2: what SQLite or the disk refuses leaves here as one sentence: which file, what it is, what is
+wrong, what to do about it. Rule 3: a file that another program or a newer version made is refused
+before it is touched.
 """
 
 import sqlite3
@@ -27,17 +29,27 @@ _FIXES = {
 class Database:
     """One file. `what` it is, in words; `if_broken`: what to do then; `error`: what is raised."""
 
-    def __init__(self, path: Path, what: str, if_broken: str = "", error: type[OutsideError] = OutsideError) -> None:
-        self.path, self._what, self._if_broken, self._error = path, what, if_broken, error
+    def __init__(
+        self, path: Path, what: str, if_broken: str = "", error: type[OutsideError] = OutsideError
+    ) -> None:
+        self.path = path
+        self._what = what
+        self._if_broken = if_broken
+        self._error = error
 
     def connect(
         self, how: str = "mode=rwc", pragmas: Iterable[str] = (), *, threads: bool = False
     ) -> sqlite3.Connection:
-        """A connection, as `how` says (SQLite's URI parameters); with `threads` any of this process's may use it."""
+        """A connection, as `how` says (SQLite's URI parameters); with `threads` any of this
+        process's may use it."""
         with self.explained():
             address = f"{self.path.absolute().as_uri()}?{how}"
             db = sqlite3.connect(
-                address, uri=True, isolation_level=None, timeout=PATIENCE_S, check_same_thread=not threads
+                address,
+                uri=True,
+                isolation_level=None,
+                timeout=PATIENCE_S,
+                check_same_thread=not threads,
             )
             for pragma in pragmas:
                 db.execute(f"PRAGMA {pragma}")
@@ -45,7 +57,8 @@ class Database:
 
     @contextmanager
     def visit(self, *, writes: bool = False) -> Iterator[sqlite3.Connection]:
-        """A connection for one transaction: none is kept, so forks, threads and other processes are of no concern."""
+        """A connection for one transaction: none is kept, so forks, threads and other processes are
+        of no concern."""
         with self.explained(), closing(self.connect()) as db:
             if not writes:
                 yield db
@@ -62,24 +75,30 @@ class Database:
             about_to_write(self.path)
 
     def make_folder(self, fix: str) -> None:
-        """Make the folder that the file is in, private, where it is missing; `fix` is what to do where it cannot be."""
+        """Make the folder that the file is in, private, if it is missing; `fix` is what to do
+        if it cannot be."""
         try:
             self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         except OSError as error:
             raise self._error(f"{self.path}: cannot be created: {error.strerror}; {fix}") from None
 
     def is_new(self, db: sqlite3.Connection, version: int, fix: str) -> bool:
-        """Whether there are no tables yet. UserError where they are not those of this version of ours."""
+        """Whether there are no tables yet. UserError if they are not those of this version of
+        ours."""
         found = int(db.execute("PRAGMA user_version").fetchone()[0])
         if found == version:
             return False
         if found or db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
-            raise UserError(f"{self.path}: a database of another program or of another version of Windrow; {fix}")
+            raise UserError(
+                f"{self.path}: a database of another program or of another version of Windrow; "
+                f"{fix}"
+            )
         return True
 
     @contextmanager
     def explained(self) -> Iterator[None]:
-        """What goes wrong inside the `with` leaves it as one sentence; broken constraints are the caller's to tell."""
+        """What goes wrong inside the `with` leaves it as one sentence; broken constraints are the
+        caller's to tell."""
         try:
             yield
         except sqlite3.IntegrityError:
@@ -91,7 +110,9 @@ class Database:
             raise self._refusal(error.strerror or str(error)) from error
 
     def _refusal(self, problem: str, fix: str = "") -> OutsideError:
-        return self._error(f"{self.path}: {self._what} cannot be used: {problem}" + (f"; {fix}" if fix else ""))
+        return self._error(
+            f"{self.path}: {self._what} cannot be used: {problem}" + (f"; {fix}" if fix else "")
+        )
 
 
 def is_broken(error: BaseException | None) -> bool:

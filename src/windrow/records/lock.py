@@ -1,12 +1,11 @@
 """One manager for a run, one server for a pool: the lock, and who holds it.
 
-The lock is the kernel's, so that it goes when its holder dies. Commands that the holder starts may inherit it
-(`lend`): then it is held until they have ended, too, and a new manager cannot overtake a submission that is still on
-its way.
+The lock is the kernel's, so that it goes when its holder dies. Commands that the holder starts may
+inherit it (`lend`): then it is held until they have ended, too, and a new manager cannot overtake a
+submission that is still on its way.
 """
 
 import contextlib
-import errno
 import fcntl
 import os
 import socket
@@ -18,14 +17,17 @@ from windrow.errors import OutsideError, UserError
 from windrow.files import disk_faults
 
 _RETRY_S = 0.1
-_FIX = "windrow watch shows it, windrow cancel stops it"
+_FIX = "windrow status -f shows it, windrow cancel stops it"
 
 
 class RunLock:
     """The right to manage a run, or to serve a pool, while it lives."""
 
-    def __init__(self, path: Path, wait_s: float = 0.0, refusal: Callable[[str], str] | None = None) -> None:
-        """Take the lock, waiting for so long. UserError where someone else has it; `refusal` words it."""
+    def __init__(
+        self, path: Path, wait_s: float = 0.0, refusal: Callable[[str], str] | None = None
+    ) -> None:
+        """Take the lock, waiting for so long. UserError if someone else has it; `refusal` words
+        it."""
         with disk_faults(f"{path} cannot be written"):
             self._fd = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
         until = time.monotonic() + wait_s
@@ -34,10 +36,14 @@ class RunLock:
                 holder = _name(self._fd)
                 os.close(self._fd)
                 raise UserError(
-                    refusal(holder) if refusal else f"{path.parent.name} is being managed by {holder}; {_FIX}"
+                    refusal(holder)
+                    if refusal
+                    else f"{path.parent.name} is being managed by {holder}; {_FIX}"
                 )
             time.sleep(_RETRY_S)
-        with contextlib.suppress(OSError):  # on a full disk the lock holds, too; only its name is missing
+        with contextlib.suppress(
+            OSError
+        ):  # on a full disk the lock holds, too; only its name is missing
             os.ftruncate(self._fd, 0)
             os.pwrite(self._fd, f"process {os.getpid()} on {socket.gethostname()}".encode(), 0)
 
@@ -51,15 +57,13 @@ class RunLock:
 
 
 def holder_of(path: Path) -> str | None:
-    """Who has the lock, in words; None where it is free."""
+    """Who has the lock, in words; None if it is free."""
     try:
-        descriptor = os.open(path, os.O_RDWR)
+        descriptor = os.open(path, os.O_RDONLY)  # all who may read a run may ask
     except FileNotFoundError:
         return None
-    except OSError as error:
-        if error.errno in (errno.EROFS, errno.EACCES):  # then no process can manage it either
-            return None
-        raise
+    except PermissionError:  # a colleague's, who does not let us look
+        return None
     try:
         # Shared, so that those who ask at the same time do not take each other for the holder.
         if _try(descriptor, path, fcntl.LOCK_SH):
@@ -80,6 +84,7 @@ def _try(descriptor: int, path: Path, kind: int = fcntl.LOCK_EX) -> bool:
         return False
     except OSError as error:  # shared file systems may be mounted without locks
         raise OutsideError(
-            f"{path} cannot be locked: {error.strerror}; start it in a folder on a file system that has locks"
+            f"{path} cannot be locked: {error.strerror}; start it in a folder on a file system "
+            "that has locks"
         ) from error
     return True

@@ -1,4 +1,5 @@
-"""A workflow with its commands as a run or a pool took it: it does not change when the user's file does.
+"""A workflow with its commands as a run or a pool took it: it does not change when the user's file
+does.
 
 And, in a file of its own, how what a run reads and does not make was when the run began.
 """
@@ -6,7 +7,6 @@ And, in a file of its own, how what a run reads and does not make was when the r
 import os
 from collections.abc import Container, Iterator
 from contextlib import suppress
-from functools import reduce
 from pathlib import Path, PurePath
 
 import msgspec
@@ -14,15 +14,10 @@ import msgspec
 from windrow.errors import InputError, UserError
 from windrow.formats.disk import replace_bytes
 from windrow.model import File, Runnable, Step, Task, Workflow
-
-LEFT_OUT = (
-    *(b',"where":""', b',"stays":""', b',"keep":null', b',"role":""', b',"replicas":1', b',"checkpoint":null'),
-    *(b',"mounts":[]', b',"extracts":[]'),
-)
-"""What most tasks do not have is not written. In a text the quotes would be escaped."""
+from windrow.records.compact import as_json
 
 
-class RunnableRecord(msgspec.Struct, frozen=True, omit_defaults=True):
+class RunnableRecord(msgspec.Struct, frozen=True):
     """The file as it is written. `submitted_s` is in that of a pool only."""
 
     name: str
@@ -32,19 +27,24 @@ class RunnableRecord(msgspec.Struct, frozen=True, omit_defaults=True):
     submitted_s: float = 0.0
 
 
-def record_of(runnable: Runnable, first: int = 0, end: int | None = None, submitted_s: float = 0.0) -> RunnableRecord:
-    """The tasks from `first` on, up to `end`, with all that is needed to run them after those before."""
+def record_of(
+    runnable: Runnable, first: int = 0, end: int | None = None, submitted_s: float = 0.0
+) -> RunnableRecord:
+    """The tasks from `first` on, up to `end`, with all that is needed to run them after those
+    before."""
     workflow = runnable.workflow
     tasks = [workflow.task(number) for number in range(len(workflow))[first:end]]
-    named = {name for task in tasks for name in (*task.inputs, *task.outputs)} if len(tasks) < len(workflow) else None
+    if len(tasks) < len(workflow):
+        named = {name for task in tasks for name in (*task.inputs, *task.outputs)}
+    else:
+        named = None
     files = [file for file in workflow.files if named is None or file.id in named]
     return RunnableRecord(workflow.name, tasks, files, list(runnable.steps[first:end]), submitted_s)
 
 
 def runnable_json(runnable: Runnable, submitted_s: float = 0.0) -> bytes:
     """The content of the file. UserError as for `as_json`."""
-    # What most tasks do not need is left out, as it always was; in a text the quotes would be escaped.
-    return as_json(record_of(runnable, submitted_s=submitted_s)).replace(b',"disk_bytes":0,"counts":[]', b"")
+    return as_json(record_of(runnable, submitted_s=submitted_s))
 
 
 def write_runnable(path: Path, runnable: Runnable, tasks: int | None = None) -> None:
@@ -53,12 +53,12 @@ def write_runnable(path: Path, runnable: Runnable, tasks: int | None = None) -> 
 
 
 def read_runnable(path: Path, fix: str = "start the workflow again with windrow run") -> Runnable:
-    """Read what `write_runnable` wrote. InputError where it cannot be used."""
+    """Read what `write_runnable` wrote. InputError if it cannot be used."""
     return read_submission(path, fix)[0]
 
 
 def read_submission(path: Path, fix: str = "submit the workflow again") -> tuple[Runnable, float]:
-    """Read it, and when it was submitted. InputError where it cannot be used."""
+    """Read it, and when it was submitted. InputError if it cannot be used."""
     try:
         content = msgspec.json.decode(path.read_bytes(), type=RunnableRecord)
         workflow = Workflow.from_tasks(content.name, content.tasks, content.files)
@@ -74,16 +74,11 @@ def write_private(path: Path, content: bytes) -> None:
         file.write(content)
 
 
-def as_json(content: object) -> bytes:
-    """As JSON. UserError where a text in it is none: names of files and folders may be any bytes."""
-    try:
-        return reduce(lambda text, usual: text.replace(usual, b""), LEFT_OUT, msgspec.json.encode(content))
-    except UnicodeEncodeError as error:
-        raise UserError(f"{error.object!a} has bytes that are not UTF-8; rename it, or run it from elsewhere") from None
-
-
-def outside_inputs(runnable: Runnable, task: int, made: Container[str] = ()) -> Iterator[tuple[str, Path]]:
-    """The files that the task reads and no task makes: their names in the workflow, and where they are."""
+def outside_inputs(
+    runnable: Runnable, task: int, made: Container[str] = ()
+) -> Iterator[tuple[str, Path]]:
+    """The files that the task reads and no task makes: their names in the workflow, and where they
+    are."""
     workflow = runnable.workflow
     for f in workflow.inputs.of(task).tolist():
         name = workflow.files[f].id
@@ -92,11 +87,13 @@ def outside_inputs(runnable: Runnable, task: int, made: Container[str] = ()) -> 
 
 
 def write_inputs(path: Path, runnable: Runnable) -> None:
-    """Write down size and time of all outside inputs, so that a change is seen however old the new file is.
+    """Write down size and time of all outside inputs, so that a change is seen however old the new
+    file is.
 
     What was written down before stays.
     """
-    before, found = inputs_at(path), dict[str, tuple[int, int]]()
+    before = inputs_at(path)
+    found = dict[str, tuple[int, int]]()
     made = made_files(runnable)
     for task in range(len(runnable.workflow)):
         for _, place in outside_inputs(runnable, task, made):
@@ -107,7 +104,7 @@ def write_inputs(path: Path, runnable: Runnable) -> None:
 
 
 def inputs_at(path: Path) -> dict[str, tuple[int, int]]:
-    """What was written down; nothing where there is no such file (older versions kept none)."""
+    """What was written down; nothing if that cannot be read."""
     try:
         return msgspec.json.decode(path.read_bytes(), type=dict[str, tuple[int, int]])
     except (OSError, msgspec.DecodeError):

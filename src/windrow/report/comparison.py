@@ -1,4 +1,5 @@
-"""Strategies side by side, for people: which is best and by how much, in words, figures and pictures.
+"""Strategies side by side, for people: which is best and by how much, in words, figures and
+pictures.
 
 Rule: all times of one comparison are in one unit, so that a column can be read downwards.
 """
@@ -14,7 +15,8 @@ import numpy as np
 from windrow.app.strategies import MEANINGS
 from windrow.lab.compare import Comparison
 from windrow.model import format_duration
-from windrow.model.wording import percent
+from windrow.model.wording import count, percent
+from windrow.model.workflow import Floats
 from windrow.report import plot
 from windrow.report.page import cell, facts, figure, note, notes, page, section, table
 from windrow.report.plot import Axis, Frame, count_axis, time_axis
@@ -26,59 +28,88 @@ _MOST_MARKS = 60
 
 
 def _spread(comparison: Comparison, unit_s: float, unit: str) -> tuple[str, str]:
-    """One row per strategy: a dot for each run, the middle eight tenths as a bar, the mean as a mark."""
+    """One row per strategy: a dot for each run, the middle eight tenths as a bar, the mean as a
+    mark."""
     names = comparison.strategies
     longest = max(float(comparison.column(name, "makespan_s").max()) for name in names) / unit_s
-    frame = _frame(_LEFT, _WIDTH - _LEFT - 30, len(names), count_axis(longest, f"makespan in {unit}"))
+    frame = _frame(
+        _LEFT, _WIDTH - _LEFT - 30, len(names), count_axis(longest, f"makespan in {unit}")
+    )
     parts = [plot.axes(frame)]
     for i, name in enumerate(names):
         makespans = comparison.column(name, "makespan_s") / unit_s
-        y = frame.top + (i + 0.5) * _ROW
-        low, middle, high = frame.across(np.percentile(makespans, [10, 50, 90])).tolist()
-        parts.append(plot.text(_LEFT - 10, y + 4, name, "end strong"))
-        parts.append(plot.box(f"area c{i % plot.COLOURS}", low, y - 11, high - low, 22))
-        parts.append(f'<path class="line c{i % plot.COLOURS}" d="M{middle:.1f} {y - 11:.1f}v22"/>')
-        dots = "".join(f"M{x:.1f} {y:.1f}h0" for x in frame.across(makespans).tolist())
-        style = "stroke-width: 6; stroke-linecap: round; stroke-opacity: .55"
-        parts.append(f'<path class="line c{i % plot.COLOURS}" style="{style}" d="{dots}"/>')
+        parts += _spread_row(frame, i, name, makespans)
         at = frame.y.high - i - 0.5
         hint = f"{name}: mean {makespans.mean():,.1f} {unit}"
         parts.append(plot.markers(frame, [makespans.mean()], [at], i % plot.COLOURS, [hint]))
     caption = (
-        "Each dot is a run: the further left, the sooner the workflow was done. The bar spans the middle 80 %, "
+        "Each dot is a run: the further left, the sooner the workflow was done. The bar spans "
+        "the middle 80 %, "
         "the line in it is the median, the large mark the mean."
     )
     return plot.picture(_WIDTH, frame.bottom + 50, "Makespan by strategy", parts), caption
 
 
+def _spread_row(frame: Frame, row: int, name: str, makespans: Floats) -> list[str]:
+    """But for the mean."""
+    y = frame.top + (row + 0.5) * _ROW
+    colour = row % plot.COLOURS
+    low, middle, high = frame.across(np.percentile(makespans, [10, 50, 90])).tolist()
+    dots = "".join(f"M{x:.1f} {y:.1f}h0" for x in frame.across(makespans).tolist())
+    style = "stroke-width: 6; stroke-linecap: round; stroke-opacity: .55"
+    return [
+        plot.text(_LEFT - 10, y + 4, name, "end strong"),
+        plot.box(f"area c{colour}", low, y - 11, high - low, 22),
+        f'<path class="line c{colour}" d="M{middle:.1f} {y - 11:.1f}v22"/>',
+        f'<path class="line c{colour}" style="{style}" d="{dots}"/>',
+    ]
+
+
 def _shares(comparison: Comparison, unit_s: float, unit: str) -> tuple[str, str]:
-    """Two bars per strategy: the makespan with the part in which nothing ran, the node-hours with those wasted."""
+    """Two bars per strategy: the makespan with the part without tasks, the node-hours with those
+    idle or lost."""
     summaries = comparison.summaries()
     width = (_WIDTH - _LEFT - 60) / 2
     longest = max(s["makespan_s_mean"] for s in summaries) / unit_s
-    most = max(s["used_node_h_mean"] for s in summaries)
-    time = _frame(_LEFT, width, len(summaries), count_axis(longest, f"mean makespan in {unit}", most_ticks=5))
-    nodes = _frame(_LEFT + width + 30, width, len(summaries), count_axis(most, "mean node-hours", most_ticks=5))
+    most = max(s["allocated_node_h_mean"] for s in summaries)
+    across_time = count_axis(longest, f"mean makespan in {unit}", most_ticks=5)
+    across_nodes = count_axis(most, "mean node-hours", most_ticks=5)
+    time = _frame(_LEFT, width, len(summaries), across_time)
+    nodes = _frame(_LEFT + width + 30, width, len(summaries), across_nodes)
     parts = [plot.axes(time), plot.axes(nodes)]
     for i, s in enumerate(summaries):
+        name = s["strategy"]
         y = time.top + i * _ROW + 10
-        parts.append(plot.text(_LEFT - 10, y + 16, s["strategy"], "end strong"))
-        idle = s["visible_wait_s_mean"] / unit_s, s["makespan_s_mean"] / unit_s
-        parts += _split(time, y, i, *idle, f"{s['strategy']}: {idle[0]:,.1f} of {idle[1]:,.1f} {unit} no task ran")
-        waste = s["wasted_node_h_mean"], s["used_node_h_mean"]
-        parts += _split(nodes, y, i, *waste, f"{s['strategy']}: {waste[0]:,.1f} of {waste[1]:,.1f} node-hours wasted")
+        parts.append(plot.text(_LEFT - 10, y + 16, name, "end strong"))
+        idle = s["visible_wait_s_mean"] / unit_s
+        makespan = s["makespan_s_mean"] / unit_s
+        hint = f"{name}: {idle:,.1f} of {makespan:,.1f} {unit} no task ran"
+        parts += _split(time, y, i, idle, makespan, hint)
+        unused_h = s["idle_node_h_mean"] + s["lost_node_h_mean"]
+        allocated_h = s["allocated_node_h_mean"]
+        hint = f"{name}: {unused_h:,.1f} of {allocated_h:,.1f} node-hours idle or lost"
+        parts += _split(nodes, y, i, unused_h, allocated_h, hint)
     caption = (
-        "Left: the mean makespan; pale is the time in which no task ran, because jobs waited. Right: the node-hours "
-        "that jobs held; pale is the part without useful work: nodes idle while others worked, or work that was lost."
+        "Left: the mean makespan; pale is the time in which no task ran, because jobs waited. "
+        "Right: the node-hours "
+        "that jobs had allocated; pale is the part that was idle, or lost with tasks that did "
+        "not finish."
     )
-    return plot.picture(_WIDTH, time.bottom + 50, "Waits and node-hours by strategy", parts), caption
+    return plot.picture(
+        _WIDTH, time.bottom + 50, "Waits and node-hours by strategy", parts
+    ), caption
 
 
 def _over_time(comparison: Comparison) -> tuple[str, str, str]:
     """A line per strategy through the makespans at the submission times."""
     times = np.array(comparison.times_s, dtype=np.float64)
-    longest = max(float(comparison.column(name, "makespan_s").max()) for name in comparison.strategies) / 3600
-    x = time_axis(float(times[0]), float(times[-1]), "from the log's first submission to the workflow's")
+    longest = (
+        max(float(comparison.column(name, "makespan_s").max()) for name in comparison.strategies)
+        / 3600
+    )
+    x = time_axis(
+        float(times[0]), float(times[-1]), "from the log's first submission to the workflow's"
+    )
     frame = Frame(74, 14, _WIDTH - 74 - 30, 320, x, count_axis(longest, "makespan in hours"))
     parts = [plot.axes(frame)]
     for i, name in enumerate(comparison.strategies):
@@ -89,10 +120,15 @@ def _over_time(comparison: Comparison) -> tuple[str, str, str]:
             hints = [f"{name}: {value:,.1f} h" for value in hours]
             parts.append(plot.markers(frame, times, hours, colour, hints))
     caption = (
-        "Each mark is a run, submitted when the axis below says; the lower, the better. Where lines cross, the state "
+        "Each mark is a run, submitted when the axis below says; the lower, the better. Where "
+        "lines cross, the state "
         "of the queue decides which strategy is best."
     )
-    return plot.picture(_WIDTH, 390, "Makespan by submission time", parts), caption, plot.legend(comparison.strategies)
+    return (
+        plot.picture(_WIDTH, 390, "Makespan by submission time", parts),
+        caption,
+        plot.legend(comparison.strategies),
+    )
 
 
 def _frame(left: float, width: float, rows: int, x: Axis) -> Frame:
@@ -142,14 +178,15 @@ def unit_of(comparison: Comparison) -> Unit:
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One column of the table: its title, what it says of a summary, and the value by which the least is best."""
+    """One column of the table: its title, what it says of a summary, and the value by which the
+    least is best."""
 
     title: str
     write: Callable[[Summary], str]
     value: Callable[[Summary], float] | None = None
 
     def best_of(self, summaries: Sequence[Summary]) -> list[bool]:
-        """Which entries to mark as best: none where all are the same."""
+        """Which entries to mark as best: none if all are the same."""
         values = [self.value(summary) if self.value else 0.0 for summary in summaries]
         return [value == min(values) and len(set(values)) > 1 for value in values]
 
@@ -167,18 +204,21 @@ def columns(comparison: Comparison) -> list[Column]:
     def spread(s: Summary) -> str:
         return f"{s['makespan_s_p10'] / unit.seconds:,.1f}–{unit.write(s['makespan_s_p90'])}"
 
-    return [
+    found = [
         time("makespan", "makespan_s_mean"),
         time("median", "makespan_s_median"),
         Column("10–90 %", spread),
         time("visible wait", "visible_wait_s_mean"),
         Column("hidden wait", lambda s: unit.write(s["hidden_wait_s_mean"])),
-        number("node-hours", "used_node_h_mean"),
-        number("wasted", "wasted_node_h_mean"),
+        number("node-hours", "allocated_node_h_mean"),
+        number("idle", "idle_node_h_mean"),
+        number("lost", "lost_node_h_mean"),
         number("jobs", "jobs_mean"),
         number("killed", "killed_jobs_mean"),
-        *([number("node failures", "node_failures_mean")] if comparison.scenario.failures else []),
     ]
+    if comparison.scenario.failures:
+        found.append(number("node failures", "node_failures_mean"))
+    return found
 
 
 _FEW_TIMES = 10
@@ -191,102 +231,175 @@ def verdict(comparison: Comparison) -> list[str]:
 
 def _by_mean(comparison: Comparison) -> Iterator[str]:
     unit = unit_of(comparison)
-    ranked = sorted(comparison.summaries(), key=lambda s: (s["makespan_s_mean"], s["used_node_h_mean"]))
-    best = ranked[0]
+    best, *others = sorted(
+        comparison.summaries(), key=lambda s: (s["makespan_s_mean"], s["allocated_node_h_mean"])
+    )
     times = len(comparison.times_s)
-    over = "at one submission time" if times == 1 else f"over {times:,} submission times"
+    over = f"over {times:,} submission times"
+    if times == 1:
+        over = "at one submission time"
     first = f"{best['strategy']}, {unit.write(best['makespan_s_mean'])}"
-    if len(ranked) == 1:
+    if not others:
         yield f"Mean makespan {over}: {first}; no other strategy was tried."
         return
-    other = ranked[1]
-    second = f"{other['strategy']}, {unit.write(other['makespan_s_mean'])}"
-    if best["makespan_s_mean"] == ranked[-1]["makespan_s_mean"]:
-        yield f"All strategies have the same mean makespan {over}, {unit.write(best['makespan_s_mean'])}."
+    if best["makespan_s_mean"] == others[-1]["makespan_s_mean"]:
+        yield (
+            f"All strategies have the same mean makespan {over}, "
+            f"{unit.write(best['makespan_s_mean'])}."
+        )
         return
-    less = 1 - best["makespan_s_mean"] / other["makespan_s_mean"]
-    pairs = comparison.column(other["strategy"], "makespan_s") - comparison.column(best["strategy"], "makespan_s")
-    error = float(pairs.std(ddof=1)) / times**0.5 if times > 1 else math.inf
-    is_beyond_chance = float(pairs.mean()) > 2 * error
-    if not is_beyond_chance or less < 0.005:
-        same = "less than 1 % apart" if is_beyond_chance else "a difference that chance alone could give"
-        same = "one submission time says nothing about others" if times == 1 else same
-        yield f"Shortest mean makespans {over}: {first}, and {second}; {same}."
+    lead = _Lead(comparison, best, others[0])
+    second = f"{lead.other['strategy']}, {unit.write(lead.other['makespan_s_mean'])}"
+    if lead.doubt:
+        yield f"Shortest mean makespans {over}: {first}, and {second}; {lead.doubt}."
     else:
-        yield f"Best by mean makespan {over}: {first}; next {second}, so {percent(less)} less."
-    if times > 1 and less > 0:
-        ahead = f"ahead by {unit.write(pairs.mean())} ± {unit.write(2 * error)}"
-        yield f"In pairs at the same time, {best['strategy']} is {ahead} of {other['strategy']} (two standard errors)."
+        yield f"Best by mean makespan {over}: {first}; next {second}, so {percent(lead.less)} less."
+    if times > 1 and lead.less > 0:
+        ahead = f"ahead by {unit.write(lead.mean_s)} ± {unit.write(2 * lead.error_s)}"
+        yield (
+            f"In pairs at the same time, {best['strategy']} is {ahead} of "
+            f"{lead.other['strategy']} (two standard errors)."
+        )
     if times < _FEW_TIMES:
-        yield f"{times} submission time{'s are' if times > 1 else ' is'} few: try more with --from, --to and --every."
+        few = f"{times} submission times are few"
+        if times == 1:
+            few = "1 submission time is few"
+        yield f"{few}: try more with --from, --to and --every."
+
+
+class _Lead:
+    """By how much the best strategy is ahead of another, in pairs at the same time."""
+
+    def __init__(self, comparison: Comparison, best: Summary, other: Summary) -> None:
+        self.other = other
+        self.less = 1 - best["makespan_s_mean"] / other["makespan_s_mean"]
+        pairs = comparison.column(other["strategy"], "makespan_s") - comparison.column(
+            best["strategy"], "makespan_s"
+        )
+        self._times = len(pairs)
+        self.mean_s = float(pairs.mean())
+        self.error_s = math.inf
+        """The standard error of the mean."""
+        if self._times > 1:
+            self.error_s = float(pairs.std(ddof=1)) / self._times**0.5
+
+    @property
+    def doubt(self) -> str:
+        """Why that is no more than chance, or not worth a word; empty if it is."""
+        is_beyond_chance = self.mean_s > 2 * self.error_s
+        if is_beyond_chance and self.less >= 0.005:
+            return ""
+        if self._times == 1:
+            return "one submission time says nothing about others"
+        if is_beyond_chance:
+            return "less than 1 % apart"
+        return "a difference that chance alone could give"
 
 
 def _by_wins(comparison: Comparison) -> str:
     wins = sorted(comparison.wins().items(), key=lambda pair: -pair[1])
-    won = ", ".join(f"{name} {count}" for name, count in wins if count)
-    never = ", ".join(name for name, count in wins if not count)
-    ties = " (where several tie, each counts)" if sum(comparison.wins().values()) > len(comparison.times_s) else ""
-    times = f"{len(comparison.times_s):,} submission time" + ("s" if len(comparison.times_s) > 1 else "")
-    return f"Shortest makespan, of {times}: {won}{ties}" + (f"; never {never}." if never else ".")
+    winners = ", ".join(f"{name} {won}" for name, won in wins if won)
+    never = ", ".join(name for name, won in wins if not won)
+    words = f"Shortest makespan, of {count(len(comparison.times_s), 'submission time')}: {winners}"
+    if sum(comparison.wins().values()) > len(comparison.times_s):
+        words += " (if several tie, each counts)"
+    if never:
+        words += f"; never {never}"
+    return f"{words}."
 
 
 def _by_cost(comparison: Comparison) -> str:
     summaries = {s["strategy"]: s for s in comparison.summaries()}
     best = summaries[comparison.best()]
-    used, wasted = best["used_node_h_mean"], best["wasted_node_h_mean"]
-    thrifty = min(summaries.values(), key=lambda s: s["used_node_h_mean"])
+    allocated_h = best["allocated_node_h_mean"]
+    thrifty = min(summaries.values(), key=lambda s: s["allocated_node_h_mean"])
     words = (
-        f"{best['strategy']} holds {used:,.1f} node-hours per run, {percent(wasted / used)} of them without useful work"
+        f"{best['strategy']} has {allocated_h:,.1f} node-hours allocated per run, "
+        f"{percent(best['idle_node_h_mean'] / allocated_h)} of "
+        f"them idle and {percent(best['lost_node_h_mean'] / allocated_h)} lost"
     )
-    if thrifty is best:
-        return words + ("; no other holds fewer." if len(summaries) > 1 else ".")
-    return f"{words}; the fewest are {thrifty['strategy']}'s, {thrifty['used_node_h_mean']:,.1f}."
+    if thrifty is not best:
+        least_h = thrifty["allocated_node_h_mean"]
+        return f"{words}; the fewest are {thrifty['strategy']}'s, {least_h:,.1f}."
+    if len(summaries) > 1:
+        return f"{words}; no other has fewer."
+    return f"{words}."
 
 
 _WORDS = (
     ("makespan", "from the first submission to the end of the last task"),
     ("10–90 %", "at one time in ten the makespan is shorter, at one in ten longer"),
     ("visible wait", "time of the makespan in which no task ran"),
-    ("hidden wait", "time that jobs waited in the queue while other tasks of the run were running, summed over jobs"),
-    ("node-hours", "what the jobs had allocated; wasted: the part of it that did no useful work"),
+    (
+        "hidden wait",
+        "time that jobs waited in the queue while other tasks of the run were running, summed "
+        "over jobs",
+    ),
+    (
+        "node-hours",
+        "allocated to jobs = used + idle + lost; used: by tasks that finished; lost: by tasks "
+        "that did not",
+    ),
     ("killed", "jobs that ran out of time with tasks in them; these start again"),
 )
 
 
 def comparison_page(comparison: Comparison, what: Sequence[str]) -> str:
     """HTML that compares strategies; `what` says in lines what was tried."""
-    scenario, unit = comparison.scenario, unit_of(comparison)
+    scenario = comparison.scenario
+    unit = unit_of(comparison)
     times = comparison.times_s
-    when = format_duration(times[0]) + (f" to {format_duration(times[-1])}" if len(times) > 1 else "")
-    tried = [
-        ("submitted", f"at {len(times):,} times, {when} after the log's first job"),
-        ("runs", f"{len(comparison.rows):,}, each strategy at each time, on clones of the same cluster"),
-    ]
     said, *more = verdict(comparison)
-    title = f"{scenario.workflow.name}: {len(comparison.strategies)} strategies"
+    spread = figure(*_spread(comparison, unit.seconds, unit.long_name))
+    shares = figure(*_shares(comparison, unit.seconds, unit.long_name))
     sections = [
-        section("Results", *(f"<p>{escape(words)}</p>" for words in more), _table(comparison), facts(_WORDS)),
-        section("How long it takes", figure(*_spread(comparison, unit.seconds, unit.long_name))),
-        section("Where time and nodes go", figure(*_shares(comparison, unit.seconds, unit.long_name))),
+        section(
+            "Results",
+            *(f"<p>{escape(words)}</p>" for words in more),
+            _table(comparison),
+            facts(_WORDS),
+        ),
+        section("How long it takes", spread),
+        section("Where time and nodes go", shares),
     ]
     if len(times) > 1:
         sections.append(section("Time by time", figure(*_over_time(comparison))))
     known = [f"{name}: {MEANINGS[name]}" for name in comparison.strategies if name in MEANINGS]
-    sections.append(section("What was tried", facts(tried), notes([*what]), notes(known)))
+    tried = facts(_tried(comparison))
+    sections.append(section("What was tried", tried, notes([*what]), notes(known)))
+    title = f"{scenario.workflow.name}: {len(comparison.strategies)} strategies"
     return page(title, said, sections)
 
 
+def _tried(comparison: Comparison) -> list[tuple[str, str]]:
+    times = comparison.times_s
+    when = format_duration(times[0])
+    if len(times) > 1:
+        when += f" to {format_duration(times[-1])}"
+    runs = f"{len(comparison.rows):,}, each strategy at each time, on clones of the same cluster"
+    return [
+        ("submitted", f"at {len(times):,} times, {when} after the log's first job"),
+        ("runs", runs),
+    ]
+
+
 def _table(comparison: Comparison) -> str:
-    summaries, shown = comparison.summaries(), columns(comparison)
+    summaries = comparison.summaries()
+    shown = columns(comparison)
     marks = [column.best_of(summaries) for column in shown]
     rows = [
         [cell(s["strategy"]), *(cell(c.write(s), best=marks[k][i]) for k, c in enumerate(shown))]
         for i, s in enumerate(summaries)
     ]
-    small = note("Means over the submission times, except median and 10–90 %. Bold: the lowest in its column.")
+    small = note(
+        "Means over the submission times, except median and 10–90 %. Bold: the lowest in its "
+        "column."
+    )
     return table(["strategy", *(column.title for column in shown)], rows) + small
 
 
 def longest_s(comparison: Comparison) -> float:
     """The greatest time that a plot of the spreads has to show."""
-    return float(max(s[f"makespan_s_{key}"] for s in comparison.summaries() for key in ("mean", "p90")))
+    return float(
+        max(s[f"makespan_s_{key}"] for s in comparison.summaries() for key in ("mean", "p90"))
+    )

@@ -1,7 +1,8 @@
-"""The frame of every page: head, style, sections, tables. One file, readable in light and dark, on paper and phones.
+"""The frame of every page: head, style, sections, tables. One file, readable in light and dark, on
+paper and phones.
 
-Series colours are those of Okabe and Ito, which people with any colour vision can tell apart, darkened or lightened to
-stand out from the ground; marks differ in shape as well.
+Series colours are those of Okabe and Ito, which people with any colour vision can tell apart,
+darkened or lightened to stand out from the ground; marks differ in shape as well.
 """
 
 from collections.abc import Iterable, Sequence
@@ -36,7 +37,7 @@ def page(title: str, lead: str, sections: Iterable[str]) -> str:
 <footer>Made by Windrow {escape(__version__)}. This page is one file and needs nothing else.</footer>
 </body>
 </html>
-"""
+"""  # noqa: E501
 
 
 def section(title: str, *parts: str) -> str:
@@ -46,12 +47,17 @@ def section(title: str, *parts: str) -> str:
 
 def figure(svg: str, caption: str, legend: str = "") -> str:
     """A picture with the sentence that says how to read it."""
-    return f'<figure>{legend}<div class="scroll">{svg}</div>\n<figcaption>{escape(caption)}</figcaption></figure>'
+    return (
+        f'<figure>{legend}<div class="scroll">{svg}</div>\n'
+        f"<figcaption>{escape(caption)}</figcaption></figure>"
+    )
 
 
 def facts(pairs: Iterable[tuple[str, str]]) -> str:
     """Names and values, as plain text, in two columns; a line break in a value breaks the line."""
-    rows = (f"<dt>{escape(k)}</dt><dd>{'<br>'.join(map(escape, v.splitlines()))}</dd>" for k, v in pairs)
+    rows = (
+        f"<dt>{escape(k)}</dt><dd>{'<br>'.join(map(escape, v.splitlines()))}</dd>" for k, v in pairs
+    )
     return f"<dl>{''.join(rows)}</dl>"
 
 
@@ -61,32 +67,56 @@ def note(words: str) -> str:
 
 
 def notes(lines: Sequence[str]) -> str:
-    """A short list in small print, or nothing where there are no lines."""
-    return '<ul class="notes">' + "".join(f"<li>{escape(line)}</li>" for line in lines) + "</ul>" if lines else ""
+    """A short list in small print, or nothing if there are no lines."""
+    if lines:
+        return (
+            '<ul class="notes">' + "".join(f"<li>{escape(line)}</li>" for line in lines) + "</ul>"
+        )
+    return ""
 
 
 class Cell(str):
     """The HTML of one cell of a table."""
 
 
-def table(head: Sequence[str], rows: Iterable[Sequence[str]], hidden: int = 0, words: str = "") -> str:
-    """A table of plain text and of what `cell` made; the first of each row names it. A note tells of `hidden` rows."""
+def table(
+    head: Sequence[str], rows: Iterable[Sequence[str]], hidden: int = 0, words: str = ""
+) -> str:
+    """A table of plain text and of what `cell` made; the first of each row names it. A note tells
+    of `hidden` rows."""
     top = "".join(f"<th>{escape(name)}</th>" for name in head)
-    cells = (((one if isinstance(one, Cell) else cell(one)) for one in row) for row in rows)
-    body = "\n".join("<tr>" + "".join(row) + "</tr>" for row in cells)
-    shown = f'<div class="scroll"><table><thead><tr>{top}</tr></thead>\n<tbody>{body}</tbody></table></div>'
-    return shown + (note(f"And {hidden:,} more{words}.") if hidden else "")
+    body = "\n".join("<tr>" + "".join(map(_as_cell, row)) + "</tr>" for row in rows)
+    shown = (
+        f'<div class="scroll"><table><thead><tr>{top}</tr></thead>\n'
+        f"<tbody>{body}</tbody></table></div>"
+    )
+    if hidden:
+        shown += note(f"And {hidden:,} more{words}.")
+    return shown
+
+
+def _as_cell(value: str) -> Cell:
+    if isinstance(value, Cell):
+        return value
+    return cell(value)
 
 
 def cell(value: str, small: str = "", *, best: bool = False) -> Cell:
-    """One cell: plain text, with a second, smaller one beside it where given."""
-    css = ' class="best"' if best else ""
-    return Cell(f"<td{css}>{escape(value)}" + (f"<small>{escape(small)}</small>" if small else "") + "</td>")
+    """One cell: plain text, with a second, smaller one beside it if given."""
+    if best:
+        css = ' class="best"'
+    else:
+        css = ""
+    beside = ""
+    if small:
+        beside = f"<small>{escape(small)}</small>"
+    return Cell(f"<td{css}>{escape(value)}{beside}</td>")
 
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """A table with its heading, as plain text; `best` are the places (row, column) to set in bold."""
+    """A table with its heading, as plain text; `best` are the places (row, column) to set in
+    bold."""
 
     title: str
     words: str
@@ -97,7 +127,9 @@ class Block:
 
 def html_table(b: Block) -> str:
     """The table as HTML."""
-    rows = [[cell(v, best=(i, k) in b.best) for k, v in enumerate(row)] for i, row in enumerate(b.rows)]
+    rows = [
+        [cell(v, best=(i, k) in b.best) for k, v in enumerate(row)] for i, row in enumerate(b.rows)
+    ]
     return table(b.head, rows)
 
 
@@ -108,5 +140,8 @@ def markdown_table(b: Block) -> str:
         return "| " + " | ".join(escape(v, quote=False).replace("|", "\\|") for v in values) + " |"
 
     rule = "| --- |" + " ---: |" * (len(b.head) - 1)
-    marked = [[f"**{v}**" if (i, k) in b.best else v for k, v in enumerate(row)] for i, row in enumerate(b.rows)]
+    marked = [
+        [f"**{v}**" if (i, k) in b.best else v for k, v in enumerate(row)]
+        for i, row in enumerate(b.rows)
+    ]
     return "\n".join([line(b.head), rule, *map(line, marked)])

@@ -1,10 +1,12 @@
 """Drawing in SVG: axes, a frame between two of them, and marks placed by them. Text in, text out.
 
-Axes lead from values to places between 0 and 1, with ticks at round numbers in units that fit. Rule: every tick lies on
-its axis, and at most about eight of them, so that labels never collide. A step function is two arrays: times,
-ascending, and the value from each time on until the next; it is made small enough to draw, with no peak lost.
+Axes lead from values to places between 0 and 1, with ticks at round numbers in units that fit.
+Rule: every tick lies on its axis, and at most about eight of them, so that labels never collide. A
+step function is two arrays: times, ascending, and the value from each time on until the next; it is
+made small enough to draw, with no peak lost.
 
-Colours are classes (`c0`, `c1`, ...) that the page defines for light and for dark; here is only geometry.
+Colours are classes (`c0`, `c1`, ...) that the page defines for light and for dark; here is only
+geometry.
 """
 
 import math
@@ -29,9 +31,16 @@ _TIME_UNITS = (
 )
 
 _DAY_S = 86400
-_UNITS = {"s": (1, (1, 10)), "min": (60, (1, 10)), "h": (3600, (1, 6)), "d": (_DAY_S, (1, 7, 30, 100))}
+_UNITS = {
+    "s": (1, (1, 10)),
+    "min": (60, (1, 10)),
+    "h": (3600, (1, 6)),
+    "d": (_DAY_S, (1, 7, 30, 100)),
+}
 _UNITS["y"] = 365 * _DAY_S, (1, 10)
-_LOG_DURATIONS = tuple((n * seconds, f"{n} {unit}") for unit, (seconds, counts) in _UNITS.items() for n in counts)
+_LOG_DURATIONS = tuple(
+    (n * seconds, f"{n} {unit}") for unit, (seconds, counts) in _UNITS.items() for n in counts
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,19 +75,26 @@ def share_axis(title: str = "") -> Axis:
 
 
 def time_axis(low_s: float, high_s: float, origin: str) -> Axis:
-    """Moments in seconds, labelled in the unit that fits the span; `origin` says what they count from."""
+    """Moments in seconds, labelled in the unit that fits the span; `origin` says what they count
+    from."""
     high_s = max(high_s, low_s + 1)
     fitting = [unit for unit in _TIME_UNITS if high_s - low_s >= 3 * unit[1]] or [_TIME_UNITS[0]]
     unit, seconds, steps = fitting[-1]
     span = (high_s - low_s) / seconds
-    step = seconds * next((step for step in steps if span / step <= _MOST_TICKS), round_step(span, _MOST_TICKS))
+    step = seconds * next(
+        (step for step in steps if span / step <= _MOST_TICKS), round_step(span, _MOST_TICKS)
+    )
     first = math.ceil(low_s / step)
-    ticks = tuple((i * step, f"{i * step / seconds:,.10g}") for i in range(first, math.floor(high_s / step) + 1))
+    ticks = tuple(
+        (i * step, f"{i * step / seconds:,.10g}")
+        for i in range(first, math.floor(high_s / step) + 1)
+    )
     return Axis(low_s, high_s, ticks, f"{unit} {origin}")
 
 
 def log_duration_axis(lowest_s: float, highest_s: float, title: str = "") -> Axis:
-    """Durations of at least a second, from the tick at or below `lowest_s` to a little above `highest_s`."""
+    """Durations of at least a second, from the tick at or below `lowest_s` to a little above
+    `highest_s`."""
     first = max([s for s, _ in _LOG_DURATIONS if s <= lowest_s], default=1)
     last = max(highest_s * 1.15, first * 10)
     ticks = tuple((s, label) for s, label in _LOG_DURATIONS if first <= s <= last)
@@ -86,16 +102,20 @@ def log_duration_axis(lowest_s: float, highest_s: float, title: str = "") -> Axi
 
 
 def round_step(span: float, most: int) -> float:
-    """The smallest of 1, 2, 5, 10, 20, 50, ... that divides `span` into at most `most` parts; never below 1."""
+    """The smallest of 1, 2, 5, 10, 20, 50, ... that divides `span` into at most `most` parts; never
+    below 1."""
     power = 10.0 ** math.floor(math.log10(max(span / most, 1)))
-    return next(power * factor for factor in (1, 2, 5, 10) if span <= power * factor * most * (1 + 1e-9))
+    return next(
+        power * factor for factor in (1, 2, 5, 10) if span <= power * factor * most * (1 + 1e-9)
+    )
 
 
 Ints = NDArray[np.int64]
 
 
 def thinned(times: Ints, values: Ints, most: int = 1500) -> tuple[Ints, Ints]:
-    """At most `most` of the points, among them the first, last, least and greatest of each stretch of time."""
+    """At most `most` of the points, among them the first, last, least and greatest of each stretch
+    of time."""
     if len(times) <= most:
         return times, values
     stretch = (times - times[0]) * (most // 4) // (times[-1] - times[0] + 1)
@@ -108,7 +128,8 @@ def thinned(times: Ints, values: Ints, most: int = 1500) -> tuple[Ints, Ints]:
 
 
 def averages(times: Ints, values: Ints, edges: Floats) -> Floats:
-    """The mean value between each two neighbouring edges; the function is zero before its first time."""
+    """The mean value between each two neighbouring edges; the function is zero before its first
+    time."""
     area = np.concatenate([[0.0], np.cumsum(values[:-1] * np.diff(times).astype(np.float64))])
     tail = np.maximum(edges - times[-1], 0) * float(values[-1])
     return np.asarray(np.diff(np.interp(edges, times, area) + tail) / np.diff(edges))
@@ -116,8 +137,22 @@ def averages(times: Ints, values: Ints, edges: Floats) -> Floats:
 
 def round_length(span_s: float, most: int) -> int:
     """The shortest everyday length of time of which at most `most` make up the span."""
-    minute, hour, day = 60, 3600, 86400
-    lengths = (minute, 10 * minute, hour, 3 * hour, 6 * hour, 12 * hour, day, 2 * day, 7 * day, 14 * day, 28 * day)
+    minute = 60
+    hour = 3600
+    day = 86400
+    lengths = (
+        minute,
+        10 * minute,
+        hour,
+        3 * hour,
+        6 * hour,
+        12 * hour,
+        day,
+        2 * day,
+        7 * day,
+        14 * day,
+        28 * day,
+    )
     return next((length for length in lengths if span_s <= most * length), 364 * day)
 
 
@@ -138,7 +173,8 @@ _MARKERS = (
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """A rectangle of the picture, in pixels from its top left corner, with an axis along two sides."""
+    """A rectangle of the picture, in pixels from its top left corner, with an axis along two
+    sides."""
 
     left: float
     top: float
@@ -174,7 +210,10 @@ def picture(width: float, height: float, label: str, parts: Iterable[str]) -> st
 
 def text(x: float, y: float, words: str, css: str = "", *, turned: bool = False) -> str:
     """Words at a place; `turned` by a quarter to read upwards."""
-    turn = f' transform="rotate(-90 {x:.1f} {y:.1f})"' if turned else ""
+    if turned:
+        turn = f' transform="rotate(-90 {x:.1f} {y:.1f})"'
+    else:
+        turn = ""
     return f'<text x="{x:.1f}" y="{y:.1f}" class="{css}"{turn}>{escape(words)}</text>'
 
 
@@ -192,25 +231,36 @@ def axes(frame: Frame, *, x_labels: bool = True) -> str:
             parts.append(text(x, frame.bottom + 19, label, "middle"))
     parts.append(f'<path class="axis" d="M{frame.left:.1f} {frame.bottom:.1f}H{frame.right:.1f}"/>')
     if x_labels and frame.x.title:
-        parts.append(text(frame.left + frame.width / 2, frame.bottom + 38, frame.x.title, "middle title"))
+        parts.append(
+            text(frame.left + frame.width / 2, frame.bottom + 38, frame.x.title, "middle title")
+        )
     if frame.y.title:
-        parts.append(text(14, frame.top + frame.height / 2, frame.y.title, "middle title", turned=True))
+        parts.append(
+            text(14, frame.top + frame.height / 2, frame.y.title, "middle title", turned=True)
+        )
     return "\n".join(parts)
 
 
 def line(frame: Frame, x: ArrayLike, y: ArrayLike, colour: int, *, thin: bool = False) -> str:
     """A line through points."""
-    css = "line thin" if thin else "line"
+    if thin:
+        css = "line thin"
+    else:
+        css = "line"
     return f'<path class="{css} c{colour}" d="M{_points(frame.across(x), frame.down(y))}"/>'
 
 
 def step_line(frame: Frame, times: NDArray[Any], values: NDArray[Any], colour: int) -> str:
     """A step function, in few enough points for a page, with the area under it tinted."""
     times, values = thinned(times, values)
-    x, y = np.repeat(frame.across(times), 2)[1:], np.repeat(frame.down(values), 2)[:-1]
+    x = np.repeat(frame.across(times), 2)[1:]
+    y = np.repeat(frame.down(values), 2)[:-1]
     outline = _points(x, y)
     area = f"M{x[0]:.1f} {frame.bottom:.1f}L{outline}V{frame.bottom:.1f}Z"
-    return f'<path class="area c{colour}" d="{area}"/>\n<path class="line thin c{colour}" d="M{outline}"/>'
+    return (
+        f'<path class="area c{colour}" d="{area}"/>\n<path class="line thin c{colour}" '
+        f'd="M{outline}"/>'
+    )
 
 
 def band(frame: Frame, x: ArrayLike, low: ArrayLike, high: ArrayLike, colour: int) -> str:
@@ -222,11 +272,13 @@ def band(frame: Frame, x: ArrayLike, low: ArrayLike, high: ArrayLike, colour: in
 
 
 def markers(frame: Frame, x: ArrayLike, y: ArrayLike, colour: int, hints: Sequence[str]) -> str:
-    """One mark per point, of a shape that belongs to the colour; `hints` appear under a resting pointer."""
+    """One mark per point, of a shape that belongs to the colour; `hints` appear under a resting
+    pointer."""
     shape = _MARKERS[colour]
     places = zip(frame.across(x), frame.down(y), hints, strict=True)
     return "\n".join(
-        f'<g class="mark c{colour}" transform="translate({a:.1f} {b:.1f})">{shape}<title>{escape(hint)}</title></g>'
+        f'<g class="mark c{colour}" transform="translate({a:.1f} '
+        f'{b:.1f})">{shape}<title>{escape(hint)}</title></g>'
         for a, b, hint in places
     )
 
@@ -234,25 +286,34 @@ def markers(frame: Frame, x: ArrayLike, y: ArrayLike, colour: int, hints: Sequen
 def box(css: str, x: float, y: float, width: float, height: float, hint: str = "") -> str:
     """A rectangle from its upper left corner; `hint` appears under a resting pointer."""
     place = f'x="{x:.1f}" y="{y:.2f}" width="{max(width, 0):.1f}" height="{max(height, 0.1):.2f}"'
-    return f'<rect class="{css}" {place}>{f"<title>{escape(hint)}</title>" if hint else ""}</rect>'
+    title = ""
+    if hint:
+        title = f"<title>{escape(hint)}</title>"
+    return f'<rect class="{css}" {place}>{title}</rect>'
 
 
 def shade(frame: Frame, low: float, high: float) -> str:
     """A veil over the part of the frame between two values of x."""
     a, b = frame.across([low, high])
-    return "" if b - a < 0.5 else box("veil", a, frame.top, b - a, frame.height)
+    if b - a < 0.5:
+        return ""
+    return box("veil", a, frame.top, b - a, frame.height)
 
 
 def legend(names: Sequence[str], *, marks: bool = True) -> str:
-    """The names of the series with their colours and marks (or plain squares), as HTML to stand above a picture."""
+    """The names of the series with their colours and marks (or plain squares), as HTML to stand
+    above a picture."""
     square = '<rect x="-6" y="-6" width="12" height="12"/>'
-    keys = [(i % COLOURS, escape(name)) for i, name in enumerate(names)]
-    items = (
-        f'<li><svg viewBox="-8 -8 16 16" class="key"><g class="mark c{c}">{_MARKERS[c] if marks else square}</g></svg>'
-        f"{name}</li>"
-        for c, name in keys
-    )
-    return f'<ul class="legend">{"".join(items)}</ul>'
+    items = ""
+    for i, name in enumerate(names):
+        mark = square
+        if marks:
+            mark = _MARKERS[i % COLOURS]
+        items += (
+            f'<li><svg viewBox="-8 -8 16 16" class="key"><g class="mark c{i % COLOURS}">{mark}'
+            f"</g></svg>{escape(name)}</li>"
+        )
+    return f'<ul class="legend">{items}</ul>'
 
 
 def _points(x: Floats, y: Floats) -> str:

@@ -23,14 +23,14 @@ class SummaryFigure:
     field: str
     write: Callable[[float], str]
     best: Callable[[Sequence[float]], float] | None = None
-    """Which of several values is the best one; None where none is better."""
+    """Which of several values is the best one; None if none is better."""
 
     def values(self, summaries: Sequence[Summary]) -> list[float]:
         """This figure of each simulation."""
         return [float(getattr(summary, self.field)) for summary in summaries]
 
     def best_of(self, values: Sequence[float]) -> list[bool]:
-        """Which values to mark as best: none where all are the same, or nothing is to compare."""
+        """Which values to mark as best: none if all are the same, or nothing is to compare."""
         if self.best is None or len(set(values)) < 2:
             return [False] * len(values)
         return [value == self.best(values) for value in values]
@@ -43,7 +43,9 @@ FIGURES = (
     SummaryFigure("99 % wait at most", "p99_wait_s", format_duration, min),
     SummaryFigure("longest wait", "max_wait_s", format_duration, min),
     SummaryFigure("mean bounded slowdown", "mean_bounded_slowdown", "{:,.2f}".format, min),
-    SummaryFigure("utilization", "utilization", lambda share: f"{share:.2%}".replace("%", " %"), max),
+    SummaryFigure(
+        "utilization", "utilization", lambda share: f"{share:.2%}".replace("%", " %"), max
+    ),
     SummaryFigure("makespan", "makespan_s", format_duration, min),
     SummaryFigure("killed at their request", "killed", "{:,.0f}".format),
     SummaryFigure("failures of nodes", "node_failures", "{:,.0f}".format),
@@ -74,9 +76,17 @@ def queue(simulations: Sequence[Simulation], window: Window) -> tuple[str, str]:
     def draw(i: int, frame: plot.Frame) -> str:
         return plot.step_line(frame, *lengths[i], i % plot.COLOURS)
 
-    axes = [plot.count_axis(max(peaks) if alike else peak, "jobs waiting", most_ticks=3) for peak in peaks]
-    names = [f"{s.label}: at most {peak:,} jobs wait" for s, peak in zip(simulations, peaks, strict=True)]
-    scale = "" if alike or len(peaks) == 1 else " Each row has its own scale."
+    tops = peaks
+    if alike:
+        tops = [max(peaks)] * len(peaks)
+    axes = [plot.count_axis(top, "jobs waiting", most_ticks=3) for top in tops]
+    names = [
+        f"{s.label}: at most {peak:,} jobs wait" for s, peak in zip(simulations, peaks, strict=True)
+    ]
+    if alike or len(peaks) == 1:
+        scale = ""
+    else:
+        scale = " Each row has its own scale."
     caption = (
         "The height of the line is the number of jobs submitted but not yet started at that time: "
         f"the lower, the sooner jobs start.{scale}{_veil_words(window)}"
@@ -91,24 +101,34 @@ def utilization(simulations: Sequence[Simulation], window: Window) -> tuple[str,
     edges = np.arange(low, high + length, length, dtype=np.float64)
 
     def draw(i: int, frame: plot.Frame) -> str:
-        times, busy = simulations[i].busy_nodes()
-        share = plot.averages(times, busy, edges) / simulations[i].machine_nodes
-        middle = (edges[:-1] + edges[1:]) / 2
-        colour = i % plot.COLOURS
-        up = plot.averages(*simulations[i].nodes_up(), edges) / simulations[i].machine_nodes
-        drawn = plot.line(frame, middle, up, colour, thin=True) if simulations[i].failures is not None else ""
-        drawn += plot.band(frame, middle, np.zeros(len(share)), share, colour)
-        return drawn + plot.line(frame, middle, share, colour)
+        return _busy_share(simulations[i], edges, frame, i % plot.COLOURS)
 
     names = [s.label for s in simulations]
     axes = [plot.share_axis("nodes busy")] * len(simulations)
     caption = (
-        f"The height of the line is the share of nodes that run jobs, averaged over {_length_words(length)}. "
+        "The height of the line is the share of nodes that run jobs, averaged over "
+        f"{_length_words(length)}. "
         "At 100 % no node is idle; a gap while jobs wait is room that the policy could not use."
-        f"{' The thin line is the share of nodes that are not out.' if simulations[0].failures is not None else ''}"
-        f"{_veil_words(window)}"
     )
+    if simulations[0].failures is not None:
+        caption += " The thin line is the share of nodes that are not out."
+    caption += _veil_words(window)
     return _rows(simulations, names, axes, draw, window), caption
+
+
+def _busy_share(
+    simulation: Simulation, edges: NDArray[np.float64], frame: plot.Frame, colour: int
+) -> str:
+    """Averages between these times; if nodes fail with the share of those that are up."""
+    middle = (edges[:-1] + edges[1:]) / 2
+    drawn = ""
+    if simulation.failures is not None:
+        up = plot.averages(*simulation.nodes_up(), edges) / simulation.machine_nodes
+        drawn = plot.line(frame, middle, up, colour, thin=True)
+    times, busy = simulation.busy_nodes()
+    share = plot.averages(times, busy, edges) / simulation.machine_nodes
+    drawn += plot.band(frame, middle, np.zeros(len(share)), share, colour)
+    return drawn + plot.line(frame, middle, share, colour)
 
 
 def _rows(
@@ -127,7 +147,9 @@ def _rows(
         parts.append(draw(i, frame))
         parts.append(plot.shade(frame, low, window[0]) + plot.shade(frame, window[1], high))
         parts.append(plot.text(frame.left, frame.top - 9, names[i], "name"))
-    return plot.picture(_WIDTH, 26 + len(y_axes) * (_ROW + _GAP) + 16, f"{y_axes[0].title} over time", parts)
+    return plot.picture(
+        _WIDTH, 26 + len(y_axes) * (_ROW + _GAP) + 16, f"{y_axes[0].title} over time", parts
+    )
 
 
 def _span(simulations: Sequence[Simulation]) -> tuple[float, float]:
@@ -136,13 +158,17 @@ def _span(simulations: Sequence[Simulation]) -> tuple[float, float]:
 
 
 def _veil_words(window: Window) -> str:
-    return "" if window == (0, math.inf) else " Shaded: submitted outside the counted window."
+    if window == (0, math.inf):
+        return ""
+    return " Shaded: submitted outside the counted window."
 
 
 def _length_words(length_s: int) -> str:
     unit, seconds = next((u, s) for u, s in _UNITS if length_s % s == 0)
     count = length_s // seconds
-    return f"{count} {unit}s" if count > 1 else f"{'an' if unit == 'hour' else 'a'} {unit}"
+    if count > 1:
+        return f"{count} {unit}s"
+    return f"{'an' if unit == 'hour' else 'a'} {unit}"
 
 
 Ints = NDArray[np.int64]
@@ -155,18 +181,27 @@ def distribution(simulations: Sequence[Simulation], window: Window) -> tuple[str
     """For each length of wait the share of jobs that wait no longer; with caption and legend."""
     waits = [np.sort(s.wait_s[_counted(s, window)]) for s in simulations]
     x = plot.log_duration_axis(1, max(2, *(int(w[-1]) for w in waits)), "wait")
-    frame = plot.Frame(_LEFT, 14, _WIDTH - _LEFT - 30, _HEIGHT - 64, x, plot.share_axis("jobs that wait no longer"))
+    frame = plot.Frame(
+        _LEFT, 14, _WIDTH - _LEFT - 30, _HEIGHT - 64, x, plot.share_axis("jobs that wait no longer")
+    )
     places = np.geomspace(x.low, x.high, _POINTS)
     parts = [plot.axes(frame)]
     for i, wait in enumerate(waits):
         share = np.searchsorted(wait, places, side="right") / len(wait)
         parts.append(plot.line(frame, places, share, i % plot.COLOURS))
-    at_once = ", ".join(f"{(w <= 1).mean():.0%} under {s.label}" for s, w in zip(simulations, waits, strict=True))
+    at_once = ", ".join(
+        f"{(w <= 1).mean():.0%} under {s.label}" for s, w in zip(simulations, waits, strict=True)
+    )
     caption = (
-        "Pick a wait on the axis and go up to a curve: that share of jobs waits no longer. The higher the curve, the "
+        "Pick a wait on the axis and go up to a curve: that share of jobs waits no longer. The "
+        "higher the curve, the "
         f"better. The curves start at the left with the jobs that wait at most a second: {at_once}."
     )
-    return plot.picture(_WIDTH, _HEIGHT, "Distribution of waits", parts), caption, _legend(simulations)
+    return (
+        plot.picture(_WIDTH, _HEIGHT, "Distribution of waits", parts),
+        caption,
+        _legend(simulations),
+    )
 
 
 def by_width(simulations: Sequence[Simulation], window: Window) -> tuple[str, str, str]:
@@ -180,16 +215,26 @@ def by_width(simulations: Sequence[Simulation], window: Window) -> tuple[str, st
     ticks = tuple((float(i), _class_name(*c)) for i, c in enumerate(classes))
     x = plot.Axis(-0.5, len(classes) - 0.5, ticks, "nodes requested")
     frame = plot.Frame(_LEFT, 14, _WIDTH - _LEFT - 30, _HEIGHT - 64, x, y)
-    parts = [plot.axes(frame), *(_class_marks(frame, i, s, means[i], classes) for i, s in enumerate(simulations))]
+    parts = [
+        plot.axes(frame),
+        *(_class_marks(frame, i, s, means[i], classes) for i, s in enumerate(simulations)),
+    ]
     caption = (
-        "Each mark is the mean wait of the jobs that request that many nodes: the lower, the better. The scale is "
-        "logarithmic, so equal steps up are equal factors. A line that climbs to the right means that wide jobs pay."
+        "Each mark is the mean wait of the jobs that request that many nodes: the lower, the "
+        "better. The scale is "
+        "logarithmic, so equal steps up are equal factors. A line that climbs to the right means "
+        "that wide jobs pay."
     )
-    return plot.picture(_WIDTH, _HEIGHT, "Mean wait by width of job", parts), caption, _legend(simulations)
+    return (
+        plot.picture(_WIDTH, _HEIGHT, "Mean wait by width of job", parts),
+        caption,
+        _legend(simulations),
+    )
 
 
 def width_classes(widest: int) -> list[tuple[int, int]]:
-    """Ranges of widths, both ends included: 1, 2, 3-4, 5-8, and so on, the last one cut at `widest`."""
+    """Ranges of widths, both ends included: 1, 2, 3-4, 5-8, and so on, the last one cut at
+    `widest`."""
     ends = [1]
     while ends[-1] < widest:
         ends.append(2 * ends[-1])
@@ -197,10 +242,13 @@ def width_classes(widest: int) -> list[tuple[int, int]]:
     return [(begin, min(end, widest)) for begin, end in zip(begins, ends, strict=True)]
 
 
-def mean_waits(simulation: Simulation, classes: Sequence[tuple[int, int]], window: Window) -> NDArray[np.float64]:
-    """The mean wait of the jobs counted in each class; NaN where a class has none."""
+def mean_waits(
+    simulation: Simulation, classes: Sequence[tuple[int, int]], window: Window
+) -> NDArray[np.float64]:
+    """The mean wait of the jobs counted in each class; NaN if a class has none."""
     counted = _counted(simulation, window)
-    wait, nodes = simulation.wait_s[counted], simulation.log.nodes[counted]
+    wait = simulation.wait_s[counted]
+    nodes = simulation.log.nodes[counted]
     place = np.searchsorted([end for _, end in classes], nodes)
     total = np.bincount(place, weights=wait, minlength=len(classes))
     count = np.bincount(place, minlength=len(classes))
@@ -208,11 +256,17 @@ def mean_waits(simulation: Simulation, classes: Sequence[tuple[int, int]], windo
 
 
 def _class_marks(
-    frame: plot.Frame, i: int, simulation: Simulation, means: NDArray[np.float64], classes: Sequence[tuple[int, int]]
+    frame: plot.Frame,
+    i: int,
+    simulation: Simulation,
+    means: NDArray[np.float64],
+    classes: Sequence[tuple[int, int]],
 ) -> str:
     there = np.flatnonzero(~np.isnan(means)).tolist()
     hints = [
-        f"{simulation.label}, {_class_name(*classes[k])} nodes: mean wait {format_duration(means[k])}" for k in there
+        f"{simulation.label}, {_class_name(*classes[k])} nodes: mean wait "
+        f"{format_duration(means[k])}"
+        for k in there
     ]
     colour = i % plot.COLOURS
     marks = plot.markers(frame, there, means[there], colour, hints)
@@ -220,7 +274,9 @@ def _class_marks(
 
 
 def _class_name(begin: int, end: int) -> str:
-    return f"{begin:,}" if begin == end else f"{begin:,}–{end:,}"
+    if begin == end:
+        return f"{begin:,}"
+    return f"{begin:,}–{end:,}"
 
 
 def _counted(simulation: Simulation, window: Window) -> NDArray[np.bool_]:
@@ -234,72 +290,138 @@ def _legend(simulations: Sequence[Simulation]) -> str:
 
 _WORDS = (
     ("wait", "from a job's submission to its start"),
-    ("bounded slowdown", f"(wait + run) / run, where runs under {BOUND_S} s count as {BOUND_S} s; 1 means no wait"),
-    ("utilization", "node-seconds that the jobs counted ran, of all that the machine had during the makespan"),
+    (
+        "bounded slowdown",
+        f"(wait + run) / run, where runs under {BOUND_S} s count as {BOUND_S} s; 1 means no wait",
+    ),
+    (
+        "utilization",
+        "node-seconds that the jobs counted ran, of all that the machine had during the makespan",
+    ),
     ("makespan", "from the first submission to the last end, of the jobs counted"),
 )
 _FAILED = (
-    ("runs that lost a node", "jobs that were killed because one of their nodes failed, each time that they were"),
-    ("lost with these runs", "what they had held until then; utilization and bounded slowdown count the last run only"),
+    (
+        "runs that lost a node",
+        "jobs that were killed because one of their nodes failed, each time that they were",
+    ),
+    (
+        "lost with these runs",
+        "what they had held until then; utilization and bounded slowdown count the last run only",
+    ),
     ("out of service", "from failures to the end of repairs, during the makespan"),
 )
-_MEANINGS: dict[str, Mapping[str, str]] = {"priority": PRIORITIES, "requests": REQUESTS, "events": EVENTS}
+_MEANINGS: dict[str, Mapping[str, str]] = {
+    "priority": PRIORITIES,
+    "requests": REQUESTS,
+    "events": EVENTS,
+}
 _MEANINGS |= {"placement": PLACEMENTS, "cap": {}, "failures": {}}
 
 
 def simulation_page(
-    simulations: Sequence[Simulation], *, from_s: float = 0, to_s: float = math.inf, repairs: Repairs | None = None
+    simulations: Sequence[Simulation],
+    *,
+    from_s: float = 0,
+    to_s: float = math.inf,
+    repairs: Repairs | None = None,
 ) -> str:
     """HTML that compares simulations of one log. Jobs submitted in [from_s, to_s) are counted.
 
-    `repairs` are those of the whole log, where only a part of it was simulated.
+    `repairs` are those of the whole log, if only a part of it was simulated.
     """
     if not simulations:
         raise UserError("a report needs at least one simulation")
     summaries = [simulation.summary(from_s, to_s) for simulation in simulations]
     labels = [simulation.label for simulation in simulations]
-    first, window = simulations[0], (from_s, to_s)
-    title = f"{first.log.name} under {labels[0]}" if len(labels) == 1 else f"{first.log.name}: {len(labels)} policies"
-    under = labels[0] if len(labels) == 1 else ", ".join(labels[:-1]) + " and " + labels[-1]
-    lead = f"{summaries[0].jobs:,} jobs on {first.machine_nodes:,} nodes, simulated under {under}."
-    names = {label: "depth:K" if label.startswith("depth:") else label for label in labels}
-    known = [f"{label}: {POLICIES[name]}" for label, name in names.items() if name in POLICIES]
+    first = simulations[0]
+    window = (from_s, to_s)
+    said = facts(_what(first, window, repairs or first.log.repairs))
+    words = [*_WORDS]
+    if first.failures is not None:
+        words += _FAILED
     sections = [
-        section("What was simulated", facts(_what(first, window, repairs or first.log.repairs)), notes(known)),
-        section("Figures", _table(labels, summaries), facts(_WORDS + (_FAILED if first.failures is not None else ()))),
+        section("What was simulated", said, notes(_meanings(labels))),
+        section("Figures", _table(labels, summaries), facts(words)),
         section("Jobs waiting", figure(*queue(simulations, window))),
         section("Nodes busy", figure(*utilization(simulations, window))),
         section("How long jobs wait", figure(*distribution(simulations, window))),
         section("Who waits: narrow and wide jobs", figure(*by_width(simulations, window))),
     ]
+    if len(labels) == 1:
+        title = f"{first.log.name} under {labels[0]}"
+        under = labels[0]
+    else:
+        title = f"{first.log.name}: {len(labels)} policies"
+        under = ", ".join(labels[:-1]) + " and " + labels[-1]
+    lead = f"{summaries[0].jobs:,} jobs on {first.machine_nodes:,} nodes, simulated under {under}."
     return page(title, lead, sections)
 
 
-def _what(simulation: Simulation, window: tuple[float, float], repairs: Repairs) -> Iterator[tuple[str, str]]:
-    log, (from_s, to_s) = simulation.log, window
+def _meanings(labels: Sequence[str]) -> list[str]:
+    """Of the policies that have these names."""
+    known = []
+    for label in dict.fromkeys(labels):
+        name = label
+        if label.startswith("depth:"):
+            name = "depth:K"
+        if name in POLICIES:
+            known.append(f"{label}: {POLICIES[name]}")
+    return known
+
+
+def _what(
+    simulation: Simulation, window: tuple[float, float], repairs: Repairs
+) -> Iterator[tuple[str, str]]:
+    log = simulation.log
+    (from_s, to_s) = window
     span = format_duration(float(log.submit_s[-1] - log.submit_s[0]))
     yield "log", f"{log.name}: {len(log):,} jobs, submitted within {span}"
     yield "machine", f"{simulation.machine_nodes:,} nodes"
     if log.load:
-        yield "load", f"the jobs run for {log.load:.0%} of the node-seconds from the first submission to the last"
+        yield (
+            "load",
+            f"the jobs run for {log.load:.0%} of the node-seconds from the first submission to "
+            "the last",
+        )
     if window != (0, math.inf):
-        end = "the end" if math.isinf(to_s) else format_duration(to_s)
-        yield "counted", f"jobs submitted from {format_duration(from_s)} to {end}; all others run too, but do not count"
+        if math.isinf(to_s):
+            end = "the end"
+        else:
+            end = format_duration(to_s)
+        yield (
+            "counted",
+            f"jobs submitted from {format_duration(from_s)} to {end}; all others run too, but do "
+            "not count",
+        )
     for name, value in simulation.settings.items():
         if name in _MEANINGS:
             meaning = _MEANINGS[name].get(value)
-            yield name, f"{value}: {meaning}" if meaning else value
+            if meaning:
+                yield name, f"{value}: {meaning}"
+            else:
+                yield name, value
     yield "cleaning", "\n".join(repairs.lines()) or "no job had to be repaired or dropped"
 
 
 def _table(labels: Sequence[str], summaries: Sequence[Summary]) -> str:
-    rows = [[cell(f.title), *_cells(f, summaries)] for f in FIGURES if f.best or any(f.values(summaries))]
-    hint = note("Bold: the best in its row.") if len(labels) > 1 else ""
+    rows = [
+        [cell(f.title), *_cells(f, summaries)]
+        for f in FIGURES
+        if f.best or any(f.values(summaries))
+    ]
+    if len(labels) > 1:
+        hint = note("Bold: the best in its row.")
+    else:
+        hint = ""
     return table(["", *labels], rows) + hint
 
 
 def _cells(what: SummaryFigure, summaries: Sequence[Summary]) -> Iterator[str]:
     values = what.values(summaries)
     for value, best in zip(values, what.best_of(values), strict=True):
-        seconds = f"{value:,.0f} s" if what.field.endswith("_s") and value >= 120 else ""
+        if what.field.endswith("_s") and value >= 120:
+            seconds = f"{value:,.0f} s"
+        else:
+            seconds = ""
         yield cell(what.write(value), seconds, best=best)

@@ -1,8 +1,10 @@
-"""The page of one workflow: figures, profile (tasks and work of each level), kinds, and a drawing where it is small.
+"""The page of one workflow: figures, profile (tasks and work of each level), kinds, and a drawing
+if it is small.
 
-The drawing has levels as rows from the top down, tasks as dots, dependencies as curves. Within its row each task goes
-near the middle of its parents and children (the barycentre heuristic of Sugiyama, Tagawa and Toda), which untangles
-most of what can be untangled; it is not a search for the fewest crossings.
+The drawing has levels as rows from the top down, tasks as dots, dependencies as curves. Within its
+row each task goes near the middle of its parents and children (the barycentre heuristic of
+Sugiyama, Tagawa and Toda), which untangles most of what can be untangled; it is not a search for
+the fewest crossings.
 """
 
 from collections import Counter
@@ -33,12 +35,19 @@ Places = list[tuple[float, float]]
 
 
 def kind_colours(workflow: Workflow) -> tuple[dict[str, int], list[str]]:
-    """A colour for each kind of task, and the names for the legend; the grey is for all kinds beyond the sixth."""
+    """A colour for each kind of task, and the names for the legend; the grey is for all kinds
+    beyond the sixth."""
     found = kinds(workflow)
-    most = sorted(found, key=lambda kind: -kind.tasks)[: plot.COLOURS - 1] if len(found) >= plot.COLOURS else found
+    most = list(found)
+    if len(found) >= plot.COLOURS:
+        most = sorted(found, key=lambda kind: -kind.tasks)[: plot.COLOURS - 1]
     shown = [kind.name for kind in found if kind in most]
-    colours = {kind.name: shown.index(kind.name) if kind.name in shown else plot.COLOURS - 1 for kind in found}
-    return colours, [name or "tasks" for name in shown] + (["others"] if len(found) > len(shown) else [])
+    colours = dict.fromkeys((kind.name for kind in found), plot.COLOURS - 1)
+    colours |= {name: number for number, name in enumerate(shown)}
+    names = [name or "tasks" for name in shown]
+    if len(found) > len(shown):
+        names.append("others")
+    return colours, names
 
 
 def can_be_drawn(figures: Shape) -> bool:
@@ -50,7 +59,10 @@ def can_be_drawn(figures: Shape) -> bool:
 def drawing(workflow: Workflow, figures: Shape, colours: Mapping[str, int]) -> str:
     """The picture; `colours` has a colour for each kind of task."""
     rows = untangled(workflow)
-    gap = 74.0 if figures.levels <= 12 else 52.0
+    if figures.levels <= 12:
+        gap = 74.0
+    else:
+        gap = 52.0
     places: Places = [(0.0, 0.0)] * len(workflow)
     for level, row in enumerate(rows):
         for i, v in enumerate(row):
@@ -59,7 +71,9 @@ def drawing(workflow: Workflow, figures: Shape, colours: Mapping[str, int]) -> s
     parts = [*_edges(workflow, places, critical), *_labels(workflow, rows, gap)]
     for row in rows:
         parts.extend(_dots(workflow, row, places, colours))
-    return plot.picture(_WIDTH, 48 + (figures.levels - 1) * gap, f"Tasks of {workflow.name} by level", parts)
+    return plot.picture(
+        _WIDTH, 48 + (figures.levels - 1) * gap, f"Tasks of {workflow.name} by level", parts
+    )
 
 
 def _spacing(row: Sequence[int]) -> float:
@@ -83,7 +97,9 @@ def untangled(workflow: Workflow) -> list[list[int]]:
 
 
 def _sort_by_neighbours(row: list[int], neighbours: Adjacency, place: plot.Floats) -> None:
-    means = {v: float(place[of].mean()) if len(of := neighbours.of(v)) else float(place[v]) for v in row}
+    means = {
+        v: float(place[of].mean()) if len(of := neighbours.of(v)) else float(place[v]) for v in row
+    }
     row.sort(key=means.__getitem__)
     _settle(row, place)
 
@@ -100,9 +116,17 @@ def _edges(workflow: Workflow, places: Places, critical: set[int]) -> list[str]:
         for p in workflow.parents.of(v).tolist():
             (a, b), (c, d) = places[p], places[v]
             bend = (d - b) * 0.5
-            curve = f"M{a:.1f} {b:.1f}C{a:.1f} {b + bend:.1f} {c:.1f} {d - bend:.1f} {c:.1f} {d:.1f}"
-            (strong if p in critical and v in critical else plain).append(curve)
-    return [f'<path class="edge" d="{"".join(plain)}"/>', f'<path class="edge critical" d="{"".join(strong)}"/>']
+            curve = (
+                f"M{a:.1f} {b:.1f}C{a:.1f} {b + bend:.1f} {c:.1f} {d - bend:.1f} {c:.1f} {d:.1f}"
+            )
+            if p in critical and v in critical:
+                strong.append(curve)
+            else:
+                plain.append(curve)
+    return [
+        f'<path class="edge" d="{"".join(plain)}"/>',
+        f'<path class="edge critical" d="{"".join(strong)}"/>',
+    ]
 
 
 def _labels(workflow: Workflow, rows: Sequence[Sequence[int]], gap: float) -> list[str]:
@@ -111,21 +135,32 @@ def _labels(workflow: Workflow, rows: Sequence[Sequence[int]], gap: float) -> li
         y = 28 + level * gap
         (kind, count), *others = Counter(workflow.kinds[v] or "task" for v in row).most_common()
         words = f"{count} {kind}"
-        more = f" + {len(row) - count}" if others else ""
+        if others:
+            more = f" + {len(row) - count}"
+        else:
+            more = ""
         parts.append(plot.text(8, y, f"{level}", "strong"))
         most = 22 - len(more)
-        words = words if len(words) <= most else words[: most - 1] + "…"
+        if len(words) > most:
+            words = words[: most - 1] + "…"
         parts.append(plot.text(_WIDTH - _RIGHT + 24, y, words + more))
     return parts
 
 
-def _dots(workflow: Workflow, row: Sequence[int], places: Places, colours: Mapping[str, int]) -> list[str]:
-    """Dots whose area grows with the run time, the longest task having the largest; none too small to be seen."""
+def _dots(
+    workflow: Workflow, row: Sequence[int], places: Places, colours: Mapping[str, int]
+) -> list[str]:
+    """Dots whose area grows with the run time, the longest task having the largest; none too small
+    to be seen."""
     longest = float(workflow.runtime_s.max()) or 1.0
-    smallest, largest = min(2.5, _spacing(row) / 2), min(8.0, _spacing(row) / 2 + 1)
+    smallest = min(2.5, _spacing(row) / 2)
+    largest = min(8.0, _spacing(row) / 2 + 1)
     radius = np.maximum(smallest, largest * np.sqrt(workflow.runtime_s / longest))
     kinds = [f" ({kind})" if kind else "" for kind in workflow.kinds]
-    hints = {v: f"{workflow.ids[v]}{kinds[v]}: {format_duration(float(workflow.runtime_s[v]))}" for v in row}
+    hints = {
+        v: f"{workflow.ids[v]}{kinds[v]}: {format_duration(float(workflow.runtime_s[v]))}"
+        for v in row
+    }
     return [
         f'<circle class="task c{colours[workflow.kinds[v]]}" '
         f'cx="{places[v][0]:.1f}" cy="{places[v][1]:.1f}" r="{radius[v]:.1f}">'
@@ -140,15 +175,18 @@ _BAR = 24
 
 
 def profile(workflow: Workflow, figures: Shape, colours: Mapping[str, int]) -> tuple[str, str]:
-    """The picture and its caption: one bar per level, or two lines where there are many levels."""
+    """The picture and its caption: one bar per level, or two lines if there are many levels."""
     if figures.levels <= _MOST_BARS:
         caption = (
-            "One bar per level, from the entry tasks down; its length is the number of tasks, its colours are their "
-            "kinds. Beside it: tasks, and their total run time. Each task waits for some task on the level above."
+            "One bar per level, from the entry tasks down; its length is the number of tasks, "
+            "its colours are their "
+            "kinds. Beside it: tasks, and their total run time. Each task waits for some task on "
+            "the level above."
         )
         return _bars(workflow, figures, colours), caption
     caption = (
-        "The levels from left to right, entry tasks first. Above: how many tasks each has; below: their total work."
+        "The levels from left to right, entry tasks first. Above: how many tasks each has; "
+        "below: their total work."
     )
     return _lines(figures), caption
 
@@ -165,7 +203,9 @@ def _bars(workflow: Workflow, figures: Shape, colours: Mapping[str, int]) -> str
         x = float(_BARS_LEFT)
         for kind, count in found.items():
             hint = f"level {level}: {count:,} {kind or 'tasks'}"
-            parts.append(plot.box(f"bar c{colours[kind]}", x, y, max(count * length, 0.5), _BAR - 6, hint))
+            parts.append(
+                plot.box(f"bar c{colours[kind]}", x, y, max(count * length, 0.5), _BAR - 6, hint)
+            )
             x += count * length
         words = f"{figures.widths[level]:,} · {format_duration(figures.level_work_s[level])}"
         parts.append(plot.text(x + 8, y + 14, words))
@@ -174,7 +214,9 @@ def _bars(workflow: Workflow, figures: Shape, colours: Mapping[str, int]) -> str
 
 def _lines(figures: Shape) -> str:
     step = round_step(figures.levels, 8)
-    ticks = tuple((i * step, f"{i * step:,.0f}") for i in range(int((figures.levels - 1) // step) + 1))
+    ticks = tuple(
+        (i * step, f"{i * step:,.0f}") for i in range(int((figures.levels - 1) // step) + 1)
+    )
     x = Axis(0, figures.levels, ticks, "level")
     hours = np.array(figures.level_work_s) / 3600
     rows = [("tasks", np.array(figures.widths)), ("work in hours", hours)]
@@ -182,11 +224,20 @@ def _lines(figures: Shape) -> str:
     parts = []
     for i, (name, values) in enumerate(rows):
         frame = Frame(
-            _BARS_LEFT, 26 + i * 180, _WIDTH - _BARS_LEFT - 16, 130, x, count_axis(float(values.max()), most_ticks=4)
+            _BARS_LEFT,
+            26 + i * 180,
+            _WIDTH - _BARS_LEFT - 16,
+            130,
+            x,
+            count_axis(float(values.max()), most_ticks=4),
         )
         parts.append(plot.axes(frame, x_labels=i + 1 == len(rows)))
         parts.append(plot.step_line(frame, levels, np.append(values, values[-1]), i))
-        parts.append(plot.text(frame.left, frame.top - 9, f"{name}: at most {values.max():,.4g} on a level", "name"))
+        parts.append(
+            plot.text(
+                frame.left, frame.top - 9, f"{name}: at most {values.max():,.4g} on a level", "name"
+            )
+        )
     return plot.picture(_WIDTH, 26 + 180 * len(rows) + 16, "Tasks and work by level", parts)
 
 
@@ -194,7 +245,8 @@ _MOST_KINDS = 30
 
 
 def workflow_page(workflow: Workflow, figures: Shape, *, token: int, exact: int | None) -> str:
-    """HTML about a workflow. `exact` is its level of parallelism, or None where it was not computed."""
+    """HTML about a workflow. `exact` is its level of parallelism, or None if it was not
+    computed."""
     colours, keys = kind_colours(workflow)
     picture, caption = profile(workflow, figures, colours)
     sections = [
@@ -203,7 +255,10 @@ def workflow_page(workflow: Workflow, figures: Shape, *, token: int, exact: int 
         section("Kinds of task", _kinds(kinds(workflow))),
         section("Task by task", _drawing(workflow, figures, colours, keys)),
     ]
-    lead = f"{figures.tasks:,} tasks on {figures.levels:,} levels, {format_duration(figures.work_s)} of work."
+    lead = (
+        f"{figures.tasks:,} tasks on {figures.levels:,} levels, "
+        f"{format_duration(figures.work_s)} of work."
+    )
     return page(f"Workflow {workflow.name}", lead, sections)
 
 
@@ -214,10 +269,22 @@ def _facts(figures: Shape, token: int, exact: int | None) -> Iterator[tuple[str,
     yield "levels", f"{figures.levels:,}, the widest with {figures.width:,} tasks"
     yield "work", f"{format_duration(figures.work_s)}, the sum of all run times"
     path = f"{format_duration(figures.critical_path_s)} along {len(figures.critical_tasks):,} tasks"
-    yield "critical path", f"{path}: with any number of nodes, the workflow takes at least this long"
-    speedup = figures.work_s / figures.critical_path_s if figures.critical_path_s else 1.0
-    yield "mean parallelism", f"{speedup:,.1f}, work divided by critical path: more nodes cannot be busy all the time"
-    words = "not computed" if exact is None else f"{exact:,} tasks can run at once at most"
+    yield (
+        "critical path",
+        f"{path}: with any number of nodes, the workflow takes at least this long",
+    )
+    if figures.critical_path_s:
+        speedup = figures.work_s / figures.critical_path_s
+    else:
+        speedup = 1.0
+    yield (
+        "mean parallelism",
+        f"{speedup:,.1f}, work divided by critical path: more nodes cannot be busy all the time",
+    )
+    if exact is None:
+        words = "not computed"
+    else:
+        words = f"{exact:,} tasks can run at once at most"
     yield "level of parallelism", f"{words} (by tokens, a lower bound: {token:,})"
 
 
@@ -227,15 +294,21 @@ def _kinds(found: Sequence[KindShape]) -> str:
         times = map(format_duration, (kind.work_s / kind.tasks, kind.work_s))
         levels = "–".join(map(str, dict.fromkeys((kind.first_level, kind.last_level))))
         rows.append((kind.name or "(no name)", f"{kind.tasks:,}", *times, levels))
-    return table(["kind", "tasks", "mean run", "work", "levels"], rows, len(found) - len(rows), " kinds")
+    return table(
+        ["kind", "tasks", "mean run", "work", "levels"], rows, len(found) - len(rows), " kinds"
+    )
 
 
-def _drawing(workflow: Workflow, figures: Shape, colours: dict[str, int], keys: Sequence[str]) -> str:
+def _drawing(
+    workflow: Workflow, figures: Shape, colours: dict[str, int], keys: Sequence[str]
+) -> str:
     if not can_be_drawn(figures):
         return note("The workflow has too many tasks to draw each of them legibly.")
     caption = (
-        "Every dot is a task: its row is its level (numbers at the left), its colour its kind; larger dots run "
-        "longer than others on their level. Curves are dependencies, downwards, the strong ones the critical path. "
+        "Every dot is a task: its row is its level (numbers at the left), its colour its kind; "
+        "larger dots run "
+        "longer than others on their level. Curves are dependencies, downwards, the strong ones "
+        "the critical path. "
         "Point at a dot for its name."
     )
     return figure(drawing(workflow, figures, colours), caption, legend(keys, marks=False))

@@ -1,4 +1,5 @@
-"""A batch-scheduled cluster in virtual time. `Cluster` and `simulate` need kernels: loaded when first asked for."""
+"""A batch-scheduled cluster in virtual time. `Cluster` and `simulate` need kernels: loaded when
+first asked for."""
 
 from typing import TYPE_CHECKING, Any
 

@@ -1,7 +1,9 @@
-"""A batch-scheduled cluster in virtual time, with a log's jobs in the background and clients in the foreground.
+"""A batch-scheduled cluster in virtual time, with a log's jobs in the background and clients in the
+foreground.
 
-Rule 1: time only moves in `advance`. Rule 2: what a client does takes effect at the current time, after everything that
-the log does at that time. Rule 3: a clone shares the log and the failures with its original, and nothing else.
+Rule 1: time only moves in `advance`. Rule 2: what a client does takes effect at the current time,
+after everything that the log does at that time. Rule 3: a clone shares the log and the failures
+with its original, and nothing else.
 """
 
 from __future__ import annotations
@@ -14,8 +16,17 @@ import numpy as np
 
 from windrow.errors import UserError
 from windrow.kernels.cluster import state as k
-from windrow.kernels.cluster.advance import EVENTS_HAPPENED, NEEDS_ROOM, advance, has_room, stop, submit
+from windrow.kernels.cluster.advance import (
+    EVENTS_HAPPENED,
+    NEEDS_ROOM,
+    advance,
+    has_room,
+    stop,
+    submit,
+)
 from windrow.kernels.cluster.estimate import estimate
+from windrow.kernels.cluster.jobs import give_back, hold
+from windrow.kernels.jit import in_python
 from windrow.model import Log
 from windrow.model.graph import Ints
 from windrow.sim.job_rows import Runs, adopt, held_rows, redraw, running_rows, waiting_rows
@@ -47,7 +58,8 @@ class Event(NamedTuple):
 
 
 class WaitingJob(NamedTuple):
-    """A waiting job as anyone may see it. `planned_s` is None where the policy gave it no reservation."""
+    """A waiting job as anyone may see it. `planned_s` is None if the policy gave it no
+    reservation."""
 
     job: int
     nodes: int
@@ -67,7 +79,8 @@ class RunningJob(NamedTuple):
 
 
 class QueueEntry(NamedTuple):
-    """A job of a queue that was read: it may hold its nodes for `left_s`, of the `requested_s` that it asked for."""
+    """A job of a queue that was read: it may hold its nodes for `left_s`, of the `requested_s` that
+    it asked for."""
 
     nodes: int
     left_s: int
@@ -76,8 +89,19 @@ class QueueEntry(NamedTuple):
     is_own: bool = False
 
 
+class Closures(NamedTuple):
+    """Announced times at which nodes have no jobs: rows (from when, until when, how many nodes).
+
+    The first `running` jobs of the log run already, and keep running.
+    """
+
+    rows: Sequence[tuple[int, int, int]]
+    running: int = 0
+
+
 class Cluster:
-    """A simulated cluster. Jobs of the log are numbered from 0 (rows of the log), clients' jobs -1, -2, ..."""
+    """A simulated cluster. Jobs of the log are numbered from 0 (rows of the log), clients' jobs -1,
+    -2, ..."""
 
     def __init__(
         self,
@@ -93,23 +117,33 @@ class Cluster:
         start_s: int = 0,
         record: bool = False,
         failures: Ints | None = None,
+        closures: Closures | None = None,
     ) -> None:
-        """A cluster at `start_s` with just the log's jobs submitted at that second; earlier ones are left out.
+        """A cluster at `start_s` with just the log's jobs submitted at that second; earlier ones
+        are left out.
 
-        `failures` has a row (time, node, until when it is out) for each failure of a node, by time. A job of the log
-        that loses a node is submitted again at that second, as batch systems do by default, or is lost, where a fourth
-        column has a 1; a client's job is over.
+        `failures` has a row (time, node, until when it is out) for each failure of a node, by time.
+        A job of the log that loses a node is submitted again at that second, as batch systems do by
+        default, or is lost, if a fourth column has a 1; a client's job is over. `closures` need
+        a plan for every job.
 
-        `record` keeps the starts of the log's jobs (see `log_starts_s`), and which lost a node (`log_hits`); a clone
-        does not take them along.
+        `record` keeps the starts of the log's jobs (see `log_starts_s`), and which lost a node
+        (`log_hits`); a clone does not take them along.
         """
-        self.settings = ClusterSettings(policy=policy, priority=priority, events=events, placement=placement, cap=cap)
+        self.settings = ClusterSettings(
+            policy=policy, priority=priority, events=events, placement=placement, cap=cap
+        )
         self.nodes = _machine_nodes(log, nodes)
         choice("kind of requests", requests, REQUESTS)
-        source = log.accurate() if log is not None and requests == "accurate" else log
-        self._log = _NO_LOG if source is None else _rows(source)
+        self._log = _NO_LOG
+        if log is not None and requests == "accurate":
+            self._log = _rows(log.accurate())
+        elif log is not None:
+            self._log = _rows(log)
         self._jobs = len(self._log)
-        self.log_users = int(self._log[:, k.BY].max()) + 1 if len(self._log) else 0
+        self.log_users = 0
+        if self._jobs:
+            self.log_users = int(self._log[:, k.BY].max()) + 1
         self._state = k.new_state(
             self.nodes,
             users=self.log_users + 1,
@@ -121,21 +155,33 @@ class Cluster:
         if failures is not None and len(failures):
             self._let_fail(failures, start_s)
         self._starts = np.full(2 * len(self._log) - self._jobs if record else 0, -1, dtype=np.int64)
+        if closures is not None and closures.rows:
+            self._close(closures)
         self.advance(start_s)  # clients come after the log, at the first instant too
 
     @classmethod
     def of_queue(
-        cls, nodes: int, jobs: Sequence[QueueEntry], *, policy: str = "conservative", record: bool = False
+        cls,
+        nodes: int,
+        jobs: Sequence[QueueEntry],
+        *,
+        policy: str = "conservative",
+        record: bool = False,
+        closures: Closures | None = None,
     ) -> Cluster:
-        """A cluster at second 0 with these jobs: those that run, which must fit together, then those that wait.
+        """A cluster at second 0 with these jobs: those that run, which must fit together, then
+        those that wait.
 
-        Everybody holds nodes for as long as is left; own jobs, which are clients' jobs -1, -2, ... in this order, until
-        they are ended.
+        Everybody holds nodes for as long as is left; own jobs, which are clients' jobs -1, -2, ...
+        in this order, until they are ended.
         """
-        count, size, left, requested, user, own = len(jobs), *np.array(jobs, dtype=np.int64).reshape(-1, 5).T
+        count, size, left, requested, user, own = (
+            len(jobs),
+            *np.array(jobs, dtype=np.int64).reshape(-1, 5).T,
+        )
         none = np.zeros(count, dtype=np.int64)
         log = Log("queue", nodes, np.arange(count), none, size, left, left, user)
-        cluster = cls(log, policy=policy, record=record)
+        cluster = cls(log, policy=policy, record=record, closures=closures)
         cluster.make_room(int(own.sum()) + 1)
         adopt(cluster._state, own > 0, requested)
         return cluster
@@ -157,7 +203,8 @@ class Cluster:
 
     @property
     def log_hits(self) -> Ints:
-        """Rows (when, job, when it had started, whether that was its last run) of log jobs that lost a node.
+        """Rows (when, job, when it had started, whether that was its last run) of log jobs that
+        lost a node.
 
         Needs `record`.
         """
@@ -166,7 +213,8 @@ class Cluster:
         return hits[hits[:, 1] >= 0]
 
     def failed(self) -> Ints:
-        """Rows (time, node, until when it is out, whether it loses jobs) of the failures up to now."""
+        """Rows (time, node, until when it is out, whether it loses jobs) of the failures up to
+        now."""
         return self._log[self._jobs + 1 : int(self._state[k.FAILURE]), : k.LOSES + 1]
 
     @property
@@ -189,23 +237,27 @@ class Cluster:
         return self._twin(self._state.copy())
 
     def roomy_clone(self, jobs: int) -> Cluster:
-        """A clone with room for this number of further jobs within a kernel. Events not fetched yet are left behind."""
+        """A clone with room for this number of further jobs within a kernel. Events not fetched yet
+        are left behind."""
         twin = self._twin(k.grown(self._state, more=jobs))
         twin._state[k.HAPPENED] = 0
         return twin
 
     def redrawn(self, runs: Runs, jobs: int) -> Cluster:
-        """A roomy clone in which the log's jobs that are there run as long as `runs` says, and no job arrives."""
+        """A roomy clone in which the log's jobs that are there run as long as `runs` says, and no
+        job arrives."""
         twin = self.roomy_clone(jobs)
         redraw(twin._state, runs)
         return twin.with_arrivals(_NO_LOG)
 
     def with_arrivals(self, rows: Ints, failures: Ints | None = None) -> Cluster:
-        """This cluster, where from now on these jobs arrive instead of the log's; rows as `arrived` has them.
+        """This cluster, if from now on these jobs arrive instead of the log's; rows as `arrived`
+        has them.
 
         These nodes fail, by default none; those that are out come back.
         """
-        self._log, self._jobs = np.ascontiguousarray(rows), len(rows)
+        self._log = np.ascontiguousarray(rows)
+        self._jobs = len(rows)
         self._log.flags.writeable = False
         self._state[[k.NEXT, k.FAILURE]] = 0, k.FOREVER
         if failures is not None and len(failures):
@@ -216,13 +268,38 @@ class Cluster:
         self._state[k.FAILURE] = self._jobs + 1 + np.searchsorted(failures[:, 0], from_s)
         self._log = _with_failures(self._log, failures, self.nodes)
 
+    def _close(self, closures: Closures) -> None:
+        """Take what will be closed out of the plan, once those have their nodes who run already."""
+        if not self.keeps_plan or self.settings.placement != "count":
+            raise UserError("closures need policy conservative, and nodes that are only counted")
+        every = self._log
+        self._log = every[: closures.running]
+        self.advance(self.now_s)
+        self._log = every
+        with in_python():
+            for begin_s, end_s, nodes in closures.rows:
+                if end_s > self.now_s:
+                    self._close_from(max(begin_s, self.now_s), end_s, min(nodes, self.nodes))
+
+    def _close_from(self, begin_s: int, end_s: int, nodes: int) -> None:
+        """These nodes are not in the plan for so long, and a pass is due when they are back."""
+        self._state[k.CLOSURES] += 1
+        self._make_room(0)
+        left_s = end_s - self.now_s
+        hold(self._state, k.DOWN, 0, left_s, left_s, self.nodes)
+        give_back(self._state, begin_s, end_s, -nodes, _NO_STARTS)  # of less than nothing: taken
+
     def arrived(self, most: int) -> Ints:
-        """The log's last jobs up to now: submission, nodes, requested time, run time (0 until it is over), user."""
-        s, last = self._state, int(self._state[k.NEXT])
+        """The log's last jobs up to now: submission, nodes, requested time, run time (0 until it is
+        over), user."""
+        s = self._state
+        last = int(self._state[k.NEXT])
         first = max(0, last - most)
         rows = self._log[first:last].copy()
         rows[:, k.LOG_RUN] = np.minimum(rows[:, k.LOG_RUN], rows[:, k.LOG_REQUESTED])
-        there = np.concatenate([part(s)[:, k.JOB] for part in (running_rows, waiting_rows, held_rows)])
+        there = np.concatenate(
+            [part(s)[:, k.JOB] for part in (running_rows, waiting_rows, held_rows)]
+        )
         rows[there[there >= first] - first, k.LOG_RUN] = 0
         return rows
 
@@ -230,19 +307,30 @@ class Cluster:
         """The clients' jobs that are in the system, and whether each runs."""
         s = self._state
         parts = (waiting_rows, False), (held_rows, False), (running_rows, True)
-        return {job: runs for rows, runs in parts for job in rows(s)[:, k.JOB].tolist() if k.DOWN < job < 0}
+        return {
+            job: runs
+            for rows, runs in parts
+            for job in rows(s)[:, k.JOB].tolist()
+            if k.DOWN < job < 0
+        }
 
     def _twin(self, state: Ints) -> Cluster:
         twin = object.__new__(Cluster)
-        twin.settings, twin.nodes, twin.log_users = self.settings, self.nodes, self.log_users
-        twin._log, twin._jobs, twin._starts, twin._state = self._log, self._jobs, _NO_STARTS, state
+        twin.settings = self.settings
+        twin.nodes = self.nodes
+        twin.log_users = self.log_users
+        twin._log = self._log
+        twin._jobs = self._jobs
+        twin._starts = _NO_STARTS
+        twin._state = state
         return twin
 
     def advance(self, until_s: int | None = None) -> list[Event]:
-        """Advance to `until_s`, inclusive, or to the first instant at which something happens to a client's job.
+        """Advance to `until_s`, inclusive, or to the first instant at which something happens to a
+        client's job.
 
-        Returns what happened, in order; nothing if `until_s` was reached first. Without `until_s`, an empty result
-        means that nothing will ever happen again.
+        Returns what happened, in order; nothing if `until_s` was reached first. Without `until_s`,
+        an empty result means that nothing will ever happen again.
         """
         until = k.FOREVER if until_s is None else int(until_s)
         if until < self.now_s:
@@ -252,22 +340,31 @@ class Cluster:
         if outcome != EVENTS_HAPPENED:
             return []
         s = self._state
-        rows = s[s[k.EVENTS_AT] :][: int(s[k.HAPPENED]) * k.EVENT_WIDTH].reshape(-1, k.EVENT_WIDTH).tolist()
+        rows = (
+            s[s[k.EVENTS_AT] :][: int(s[k.HAPPENED]) * k.EVENT_WIDTH]
+            .reshape(-1, k.EVENT_WIDTH)
+            .tolist()
+        )
         s[k.HAPPENED] = 0
         return [Event(at, EventKind(kind), job) for at, kind, job in rows]
 
-    def submit(self, nodes: int, requested_s: int, run_s: int | None = None, user: int | None = None) -> int:
+    def submit(
+        self, nodes: int, requested_s: int, run_s: int | None = None, user: int | None = None
+    ) -> int:
         """Submit a job now and return its number.
 
-        It runs for `run_s`, or until a client ends it, and is killed after `requested_s`. Without `user` it belongs
-        to a user who has no job in the log.
+        It runs for `run_s`, or until a client ends it, and is killed after `requested_s`. Without
+        `user` it belongs to a user who has no job in the log.
         """
         self._check_request(nodes, requested_s)
         if run_s is not None and run_s < 1:
             raise UserError(f"a job runs for at least 1 s, not {run_s}")
         owner = self._user(user)
         self._make_room(owner)
-        run = k.FOREVER if run_s is None else run_s
+        if run_s is None:
+            run = k.FOREVER
+        else:
+            run = run_s
         return int(submit(self._state, self._starts, nodes, requested_s, run, owner))
 
     @property
@@ -281,7 +378,8 @@ class Cluster:
         return int(self._state[k.EVENTS_ROOM])
 
     def make_room(self, jobs: int) -> None:
-        """Room for this number of jobs to be submitted within a kernel, at an instant of any kind."""
+        """Room for this number of jobs to be submitted within a kernel, at an instant of any
+        kind."""
         while not has_room(self._state, jobs):
             self._state = k.grown(self._state, more=max(jobs, int(self._state[k.QUEUE_ROOM])))
 
@@ -294,15 +392,19 @@ class Cluster:
         return self._stop(job, EventKind.CANCELLED)
 
     def end(self, job: int) -> bool:
-        """A client's running job has nothing left to do and releases its nodes now. False if it is gone."""
+        """A client's running job has nothing left to do and releases its nodes now. False if it is
+        gone."""
         return self._stop(job, EventKind.ENDED)
 
-    def estimate(self, nodes: Numbers, requested_s: Numbers, user: int | None = None, *, exact: bool = True) -> Ints:
-        """When each (nodes, requested time) would start if it alone were submitted now and no other job arrived.
+    def estimate(
+        self, nodes: Numbers, requested_s: Numbers, user: int | None = None, *, exact: bool = True
+    ) -> Ints:
+        """When each (nodes, requested time) would start if it alone were submitted now and no other
+        job arrived.
 
-        From the requests of running and waiting jobs, as the batch system knows them. Exact under every policy. Without
-        `exact`, conservative backfilling answers with the first fit in its plan, as batch systems do: never too early,
-        rarely too late, and always quick.
+        From the requests of running and waiting jobs, as the batch system knows them. Exact under
+        every policy. Without `exact`, conservative backfilling answers with the first fit in its
+        plan, as batch systems do: never too early, rarely too late, and always quick.
         """
         wanted, lengths = _as_columns(nodes, requested_s)
         if wanted.size:
@@ -310,7 +412,9 @@ class Cluster:
             self._check_request(int(wanted.max()), int(lengths.min()))
         owner = self._user(user)
         self._make_room(owner)
-        if self._state[k.PENDING]:  # the pass that a client's change made due; its events stay, for `advance` to fetch
+        if self._state[
+            k.PENDING
+        ]:  # the pass that a client's change made due; its events stay, for `advance` to fetch
             while advance(self._state, self._log, self._starts, self.now_s) == NEEDS_ROOM:
                 self._grow()
         answers = np.empty(wanted.shape, dtype=np.int64)
@@ -323,19 +427,33 @@ class Cluster:
 
     def queue(self) -> list[WaitingJob]:
         """The waiting jobs, in the order of the queue."""
-        rows = waiting_rows(self._state)[:, [k.JOB, k.NODES, k.REQUESTED, k.USER, k.PLANNED]].tolist()
-        return [WaitingJob(job, n, time, user, None if at < 0 else at) for job, n, time, user, at in rows]
+        rows = waiting_rows(self._state)[
+            :, [k.JOB, k.NODES, k.REQUESTED, k.USER, k.PLANNED]
+        ].tolist()
+        return [
+            WaitingJob(job, n, time, user, None if at < 0 else at)
+            for job, n, time, user, at in rows
+        ]
 
     def running(self) -> list[RunningJob]:
         """The running jobs, by number."""
         columns = [k.JOB, k.NODES, k.REQUESTED, k.USER, k.EXPECTED]
-        return sorted(RunningJob(*row) for row in running_rows(self._state)[:, columns].tolist() if row[0] != k.DOWN)
+        return sorted(
+            RunningJob(*row)
+            for row in running_rows(self._state)[:, columns].tolist()
+            if row[0] != k.DOWN
+        )
 
     def _stop(self, job: int, kind: EventKind) -> bool:
         if job >= 0:
-            raise UserError(f"job {job} belongs to the log; only clients' jobs, numbered below 0, can be stopped")
+            raise UserError(
+                f"job {job} belongs to the log; only clients' jobs, numbered below 0, can be "
+                "stopped"
+            )
         self._make_room(0)
-        return bool(stop(self._state, self._starts, job, int(kind)))  # an enum would take numba's slow path
+        return bool(
+            stop(self._state, self._starts, job, int(kind))
+        )  # an enum would take numba's slow path
 
     def _grow(self) -> None:
         """Twice the room: however many jobs arrive at the next instant, a few calls will do."""
@@ -354,12 +472,15 @@ class Cluster:
     def _user(self, user: int | None) -> int:
         if user is not None and user < 0:
             raise UserError(f"users are numbered from 0, not {user}")
-        return self.log_users if user is None else user
+        if user is None:
+            return self.log_users
+        return user
 
 
 def _as_columns(one: Numbers, other: Numbers) -> tuple[Ints, Ints]:
     """Two arrays of one length, as kernels want them."""
-    a, b = np.atleast_1d(np.asarray(one, dtype=np.int64)), np.atleast_1d(np.asarray(other, dtype=np.int64))
+    a = np.atleast_1d(np.asarray(one, dtype=np.int64))
+    b = np.atleast_1d(np.asarray(other, dtype=np.int64))
     if a.shape != b.shape:
         a, b = np.broadcast_arrays(a, b)
     return np.ascontiguousarray(a), np.ascontiguousarray(b)
@@ -368,10 +489,20 @@ def _as_columns(one: Numbers, other: Numbers) -> tuple[Ints, Ints]:
 def _machine_nodes(log: Log | None, nodes: int | None) -> int:
     if nodes is None and log is None:
         raise UserError("a cluster without a log needs a number of nodes")
-    size = nodes if nodes is not None else log.machine_nodes if log is not None else 0
-    widest = int(log.nodes.max()) if log is not None and len(log) else 1
+    if nodes is not None:
+        size = nodes
+    elif log is not None:
+        size = log.machine_nodes
+    else:
+        size = 0
+    if log is not None and len(log):
+        widest = int(log.nodes.max())
+    else:
+        widest = 1
     if size < widest:
-        raise UserError(f"a cluster of {size} nodes is too small: the widest job of the log needs {widest}")
+        raise UserError(
+            f"a cluster of {size} nodes is too small: the widest job of the log needs {widest}"
+        )
     return size
 
 
@@ -384,10 +515,13 @@ def _rows(log: Log) -> Ints:
 
 
 def _with_failures(rows: Ints, failures: Ints, nodes: int) -> Ints:
-    """The log's rows, one that is never reached, and a row for each failure; UserError where one cannot be."""
+    """The log's rows, one that is never reached, and a row for each failure; UserError if one
+    cannot be."""
     at, node, until = failures.T[:3]
     if (np.diff(at) < 0).any() or node.min() < 0 or node.max() >= nodes or (until <= at).any():
-        raise UserError(f"failures go by time, concern nodes 0 to {nodes - 1}, and end after they begin")
+        raise UserError(
+            f"failures go by time, concern nodes 0 to {nodes - 1}, and end after they begin"
+        )
     more = np.zeros((len(failures) + 1, rows.shape[1]), dtype=np.int64)
     more[0, k.SUBMIT] = k.FOREVER
     more[1:, : failures.shape[1]] = failures

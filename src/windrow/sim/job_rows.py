@@ -1,6 +1,8 @@
-"""The jobs in the state of a simulated cluster, as arrays: who waits and runs, and how to change what they are.
+"""The jobs in the state of a simulated cluster, as arrays: who waits and runs, and how to change
+what they are.
 
-Only `Cluster` calls this. Columns are those of `kernels.cluster.state`. What is said to be a view changes the state.
+Only `Cluster` calls this. Columns are those of `kernels.cluster.state`. What is said to be a view
+changes the state.
 """
 
 from collections.abc import Callable
@@ -13,7 +15,8 @@ from windrow.kernels.cluster import state as k
 Ints = NDArray[np.int64]
 
 Runs = Callable[[Ints, Ints], Ints]
-"""For rows (requested time, user) and how long each has run already: how long each will run in all."""
+"""For rows (requested time, user) and how long each has run already: how long each will run in
+all."""
 
 
 def heap_rows(s: Ints) -> Ints:
@@ -38,13 +41,17 @@ def held_rows(s: Ints) -> Ints:
 
 
 def redraw(s: Ints, runs: Runs) -> None:
-    """From now on the log's jobs that are there run as long as `runs` says; clients' jobs are left alone."""
+    """From now on the log's jobs that are there run as long as `runs` says; clients' jobs are left
+    alone."""
     for rows in (waiting_rows(s), held_rows(s)):
         known = np.flatnonzero(rows[:, k.JOB] >= 0)
         asked = rows[known][:, [k.REQUESTED, k.USER]]
         rows[known, k.RUN] = np.maximum(1, runs(asked, np.zeros(len(asked), dtype=np.int64)))
-    now, heap, running = int(s[k.NOW]), heap_rows(s), running_rows(s)
-    # By number, not as they stand: the order of the heap is that of the true ends, and would give them away.
+    now = int(s[k.NOW])
+    heap = heap_rows(s)
+    running = running_rows(s)
+    # By number, not as they stand: the order of the heap is that of the true ends, and would give
+    # them away.
     others = np.argsort(running[:, k.JOB], kind="stable")[int((running[:, k.JOB] < 0).sum()) :]
     began = running[others, k.EXPECTED] - running[others, k.REQUESTED]
     drawn = runs(running[others][:, [k.REQUESTED, k.USER]], now - began)
@@ -53,12 +60,16 @@ def redraw(s: Ints, runs: Runs) -> None:
 
 
 def adopt(s: Ints, own: NDArray[np.bool_], requested_s: Ints) -> None:
-    """Make these of the log's jobs clients' jobs -1, -2, ..., which run until they are ended or their time is over.
+    """Make these of the log's jobs clients' jobs -1, -2, ..., which run until they are ended or
+    their time is over.
 
-    `requested_s` is what each job of the log asked for at first, where the log knows only what is left of it.
+    `requested_s` is what each job of the log asked for at first, if the log knows only what is
+    left of it.
     """
     number = np.where(own, -own.cumsum(dtype=np.int64), np.arange(len(own)))
-    slots, places = _slots(s), heap_rows(s)[:, k.SLOT]
+    slots = _slots(s)
+    places = heap_rows(s)[:, k.SLOT]
+    places = places[slots[places, k.JOB] != k.DOWN]
     job = slots[places, k.JOB]
     slots[places, k.REQUESTED] = np.maximum(requested_s[job], slots[places, k.REQUESTED])
     slots[places, k.KILLED] = own[job]  # at its request, unless its tasks are done before
@@ -71,4 +82,6 @@ def adopt(s: Ints, own: NDArray[np.bool_], requested_s: Ints) -> None:
 
 
 def _slots(s: Ints) -> Ints:
-    return s[s[k.RUNNING_AT] :][: int(s[k.RUNNING_ROOM]) * k.RUNNING_WIDTH].reshape(-1, k.RUNNING_WIDTH)
+    return s[s[k.RUNNING_AT] :][: int(s[k.RUNNING_ROOM]) * k.RUNNING_WIDTH].reshape(
+        -1, k.RUNNING_WIDTH
+    )

@@ -11,6 +11,11 @@ from windrow.sim.settings import REQUESTS, choice
 from windrow.sim.simulation import Simulation
 
 
+def prepare() -> None:
+    """Load or compile the kernels, so that no clock counts it."""
+    Cluster(nodes=1).advance()
+
+
 def simulate(
     log: Log,
     *,
@@ -24,20 +29,29 @@ def simulate(
     from_s: int = 0,
     failures: Ints | None = None,
 ) -> Simulation:
-    """Replay the log's jobs submitted at `from_s` or later, on an empty cluster, until the last has ended.
+    """Replay the log's jobs submitted at `from_s` or later, on an empty cluster, until the last has
+    ended.
 
-    `failures` of nodes are as for `Cluster`; `Failures.draw` draws some.
-    `wall_s` of the result is the time that the simulation took, without reading the log and compiling.
+    `failures` of nodes are as for `Cluster`; `Failures.draw` draws some. `wall_s` of the result is
+    the time that the simulation took, without reading the log and compiling.
     """
     choice("kind of requests", requests, REQUESTS)
-    jobs = log.accurate() if requests == "accurate" else log
+    if requests == "accurate":
+        jobs = log.accurate()
+    else:
+        jobs = log
     if from_s > 0:
         columns = ("job", "submit_s", "nodes", "requested_s", "run_s", "user")
         later = {name: getattr(jobs, name)[jobs.submit_s >= from_s] for name in columns}
         jobs = replace(jobs, repairs=Repairs(), **later)
-    rules: dict[str, Any] = {"policy": policy, "priority": priority, "events": events, "placement": placement}
+    rules: dict[str, Any] = {
+        "policy": policy,
+        "priority": priority,
+        "events": events,
+        "placement": placement,
+    }
     cluster = Cluster(jobs, nodes=nodes, cap=cap, record=True, failures=failures, **rules)
-    Cluster(nodes=1).advance()  # loads or compiles the kernels, so that the clock below does not count it
+    prepare()
     begin = time.perf_counter()
     cluster.advance()
     wall_s = time.perf_counter() - begin

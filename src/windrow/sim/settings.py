@@ -1,4 +1,5 @@
-"""What a simulated cluster can be told to do: names, their meaning, and the numbers that kernels know them by.
+"""What a simulated cluster can be told to do: names, their meaning, and the numbers that kernels
+know them by.
 
 This module loads neither numba nor any kernel, so that help texts and error messages cost nothing.
 """
@@ -16,7 +17,8 @@ POLICIES: Mapping[str, str] = {
     "easy": "backfilling that never delays the head of the queue",
     "depth:K": "backfilling that never delays the first K blocked jobs; depth:1 is easy",
     "conservative": "every job has a reservation; a promised start never gets later",
-    "conservative-replan": "every job has a reservation; all are planned again, in queue order, when a job ends early",
+    "conservative-replan": "every job has a reservation; all are planned again, in queue order, "
+    "when a job ends early",
 }
 EVENTS: Mapping[str, str] = {
     "batched": "at one instant: all ends, then all arrivals, then one scheduling pass",
@@ -25,7 +27,8 @@ EVENTS: Mapping[str, str] = {
 }
 PLACEMENTS: Mapping[str, str] = {
     "count": "nodes are interchangeable and only counted",
-    "leftmost": "nodes have identities: a job keeps the free nodes of lowest number that its reservation got",
+    "leftmost": "nodes have identities: a job keeps the free nodes of lowest number that its "
+    "reservation got",
     "contiguous": "as leftmost, but the nodes of a job must be neighbours",
 }
 REQUESTS: Mapping[str, str] = {
@@ -37,7 +40,8 @@ PRIORITIES: Mapping[str, str] = {
     "fcfs": "the longest wait first (weight 100 a minute, nothing else)",
     "fl": "favours large jobs: 1 a minute of wait, 10 a node up to 128 nodes",
     "fs": "favours small jobs: 1 a minute of wait, -10 a node up to 128 nodes",
-    "NAME=WEIGHT,...": "own weights: wait, xfactor, nodes, area, share (a cap as NAME^CAP=WEIGHT; half_life in hours)",
+    "NAME=WEIGHT,...": "own weights: wait, xfactor, nodes, area, share (a cap as "
+    "NAME^CAP=WEIGHT; half_life in hours)",
 }
 
 _EVENT_CODES = {"batched": k.BATCHED, "one-by-one": k.ONE_BY_ONE, "ends-first": k.ENDS_FIRST}
@@ -46,14 +50,15 @@ _PLACEMENT_CODES = {"count": k.COUNTED, "leftmost": k.LEFTMOST, "contiguous": k.
 
 @dataclass(frozen=True, slots=True)
 class Priority:
-    """Weights of a Maui-like priority: a sum of weight x min(factor, cap). The highest goes first, equals by arrival.
+    """Weights of a Maui-like priority: a sum of weight x min(factor, cap). The highest goes first,
+    equals by arrival.
 
     wait    minutes in the queue (no cap by default, so no job starves)
     xfactor (wait + requested) / requested
     nodes   nodes asked for
     area    node-hours asked for
     share   the user's recent part of all node-seconds, in percent; counts against the job. Fades with `half_life_h`.
-    """
+    """  # noqa: E501
 
     wait: float = 0.0
     xfactor: float = 0.0
@@ -75,7 +80,10 @@ class Priority:
         """As kernels want them: in thousandths, half-life in seconds."""
         pairs = [(self.wait, self.wait_cap), (self.xfactor, self.xfactor_cap)]
         pairs += [(self.nodes, self.nodes_cap), (self.area, self.area_cap)]
-        numbers = [number for pair in pairs for number in pair] + [self.share, self.half_life_h * 3600]
+        numbers = [number for pair in pairs for number in pair] + [
+            self.share,
+            self.half_life_h * 3600,
+        ]
         return [round(number * 1000) if math.isfinite(number) else 10**14 for number in numbers]
 
 
@@ -103,9 +111,13 @@ class ClusterSettings:
         choice("order of events", self.events, EVENTS)
         choice("placement", self.placement, PLACEMENTS)
         if self.cap is not None and not 1 <= self.cap <= COUNT_MAX:
-            raise UserError(f"the cap on a user's jobs must be from 1 to {COUNT_MAX:,}, not {self.cap}")
+            raise UserError(
+                f"the cap on a user's jobs must be from 1 to {COUNT_MAX:,}, not {self.cap}"
+            )
         if self.placement != "count" and code == k.EASY:
-            code, depth = k.BY_DEPTH, 1  # the shadow rule counts nodes; with identities, depth 1 is EASY
+            # the shadow rule counts nodes; with identities, depth 1 is EASY
+            code = k.BY_DEPTH
+            depth = 1
         object.__setattr__(self, "code", code)
         object.__setattr__(self, "depth", depth)
         parse_priority(self.priority)
@@ -113,8 +125,16 @@ class ClusterSettings:
     def rules(self) -> dict[int, int]:
         """Header entries of a new state."""
         priority = parse_priority(self.priority)
-        order = k.ARRIVAL if priority is None else k.CHANGING if priority.changes else k.FIXED
-        weights = [0] * 10 if priority is None else priority.weights()
+        if priority is None:
+            order = k.ARRIVAL
+        elif priority.changes:
+            order = k.CHANGING
+        else:
+            order = k.FIXED
+        if priority is None:
+            weights = [0] * 10
+        else:
+            weights = priority.weights()
         return {
             k.POLICY: self.code,
             k.DEPTH: self.depth,
@@ -142,8 +162,12 @@ def parse_policy(text: str) -> tuple[int, int]:
     return codes[name]
 
 
+_PRIORITY_FIELDS = {field.name for field in fields(Priority)}
+
+
 def parse_priority(text: str) -> Priority | None:
-    """The weights meant by a name, or by `wait=1,nodes^64=10,share=5`; None for the order of arrival."""
+    """The weights meant by a name, or by `wait=1,nodes^64=10,share=5`; None for the order of
+    arrival."""
     name = text.strip().lower()
     if name == "arrival":
         return None
@@ -155,21 +179,28 @@ def parse_priority(text: str) -> Priority | None:
     for part in name.split(","):
         key, _, number = part.partition("=")
         key, _, cap = key.strip().partition("^")
-        key = "half_life_h" if key == "half_life" else key
-        if key not in {f.name for f in fields(Priority)} or key.endswith("_cap"):
-            raise unknown_name("priority weight", key, ["wait", "xfactor", "nodes", "area", "share"])
+        if key == "half_life":
+            key = "half_life_h"
+        if key not in _PRIORITY_FIELDS or key.endswith("_cap"):
+            raise unknown_name(
+                "priority weight", key, ["wait", "xfactor", "nodes", "area", "share"]
+            )
         if key in values:
             raise UserError(f"priority {text!r}: {key} is given twice; keep one")
         values[key] = _number(number, part)
         if cap:
-            values[f"{key}_cap"] = _number(cap, part)
-            if values[f"{key}_cap"] <= 0:
-                raise UserError(f"priority {text!r}: the cap of {key} must be above zero")
-            if f"{key}_cap" not in {f.name for f in fields(Priority)}:
-                raise UserError(f"priority {text!r}: {key} has no cap")
+            values[f"{key}_cap"] = _cap(text, key, _number(cap, part))
     if values.get("half_life_h", 1) <= 0:
         raise UserError(f"priority {text!r}: half_life must be above zero (hours)")
     return Priority(**values)
+
+
+def _cap(text: str, key: str, cap: float) -> float:
+    if cap <= 0:
+        raise UserError(f"priority {text!r}: the cap of {key} must be above zero")
+    if f"{key}_cap" not in _PRIORITY_FIELDS:
+        raise UserError(f"priority {text!r}: {key} has no cap")
+    return cap
 
 
 def choice(what: str, value: str, known: Mapping[str, str]) -> str:
@@ -185,5 +216,7 @@ def _number(text: str, part: str) -> float:
     except ValueError:
         value = math.nan
     if not math.isfinite(value) or abs(value) > 1e4:
-        raise UserError(f"priority weight {part!r} needs a number up to 10000, like wait=1 or nodes^64=10")
+        raise UserError(
+            f"priority weight {part!r} needs a number up to 10000, like wait=1 or nodes^64=10"
+        )
     return value

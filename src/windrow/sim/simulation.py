@@ -1,6 +1,7 @@
 """What came out of replaying a log: every job's start and end, and the usual figures over them.
 
-Where nodes fail, the start of a job is that of the run that counted, the last one, and its wait goes until then.
+If nodes fail, the start of a job is that of the run that counted, the last one, and its wait
+goes until then.
 """
 
 from dataclasses import dataclass, field
@@ -16,7 +17,8 @@ from windrow.model.graph import Ints
 from windrow.model.workflow import Floats
 
 BOUND_S = 10
-"""Runs shorter than this count as this long in the bounded slowdown, so that one-second jobs do not rule the mean."""
+"""Runs shorter than this count as this long in the bounded slowdown, so that one-second jobs do not
+rule the mean."""
 
 
 @dataclass(frozen=True)
@@ -48,8 +50,8 @@ FAILED = ("node_failures", "runs_hit", "jobs_lost", "lost_node_h", "out_node_h")
 class Simulation:
     """One log replayed under one policy. Row i of each column is job i of the log.
 
-    `failures` of nodes are as a cluster takes them, None where none can fail; `hits` has a row (when, job, when it had
-    started, whether that was its last run) for each run that lost a node.
+    `failures` of nodes are as a cluster takes them, None if none can fail; `hits` has a row
+    (when, job, when it had started, whether that was its last run) for each run that lost a node.
     """
 
     label: str
@@ -74,7 +76,8 @@ class Simulation:
 
     @cached_property
     def ran_s(self) -> Ints:
-        """How long each job held its nodes: its run, or its request where that is shorter, or until it was lost."""
+        """How long each job held its nodes: its run, or its request if that is shorter, or until
+        it was lost."""
         ran = np.minimum(self.log.run_s, self.log.requested_s)
         when, job, started, _ = self.hits[self._was_last].T
         ran[job] = when - started
@@ -92,15 +95,20 @@ class Simulation:
 
     @cached_property
     def bounded_slowdown(self) -> Floats:
-        """(wait + run) / run of each job, with runs counted as at least BOUND_S, and never below 1."""
+        """(wait + run) / run of each job, with runs counted as at least BOUND_S, and never below
+        1."""
         slowdown = (self.wait_s + self.ran_s) / np.maximum(self.ran_s, BOUND_S)
         return np.maximum(1.0, slowdown)
 
     def summary(self, from_s: float = 0, to_s: float = np.inf) -> Summary:
-        """The figures over jobs submitted at `from_s` or later and before `to_s`; jobs before are warm-up."""
+        """The figures over jobs submitted at `from_s` or later and before `to_s`; jobs before are
+        warm-up."""
         counted = (self.log.submit_s >= from_s) & (self.log.submit_s < to_s)
         if not counted.any():
-            raise UserError(f"no job of {self.log.name} is submitted from {from_s:g} s to {to_s:g} s; widen the window")
+            raise UserError(
+                f"no job of {self.log.name} is submitted from {from_s:g} s to {to_s:g} s; widen "
+                "the window"
+            )
         wait = self.wait_s[counted]
         p50, p90, p99 = np.percentile(wait, [50, 90, 99])
         makespan = int(self.end_s[counted].max() - self.log.submit_s[counted].min())
@@ -123,14 +131,24 @@ class Simulation:
         """What failures came to from the first submission to the last end of these jobs."""
         if self.failures is None:
             return {}
-        out = np.maximum(self._out_s(int(self.end_s[counted].max())), self.log.submit_s[counted].min())
+        out = np.maximum(
+            self._out_s(int(self.end_s[counted].max())), self.log.submit_s[counted].min()
+        )
         when, job, started, _ = self.hits[counted[self.hits[:, 1]]].T
-        lost_s, out_s = self.log.nodes[job] * (when - started), out[:, 1] - out[:, 0]
-        counts = int((out_s > 0).sum()), len(job), int(self.is_lost[counted].sum())
-        return dict(zip(FAILED, (*counts, float(lost_s.sum() / 3600), float(out_s.sum() / 3600)), strict=True))
+        lost_s = self.log.nodes[job] * (when - started)
+        out_s = out[:, 1] - out[:, 0]
+        figures = (
+            int((out_s > 0).sum()),
+            len(job),
+            int(self.is_lost[counted].sum()),
+            float(lost_s.sum() / 3600),
+            float(out_s.sum() / 3600),
+        )
+        return dict(zip(FAILED, figures, strict=True))
 
     def _out_s(self, until_s: int) -> Ints:
-        """Rows (from, to) of the times for which nodes were out, up to then. One that is out does not fail again."""
+        """Rows (from, to) of the times for which nodes were out, up to then. One that is out does
+        not fail again."""
         back: dict[int, int] = {}
         found = []
         for at, node, until in [] if self.failures is None else self.failures[:, :3].tolist():
@@ -140,14 +158,16 @@ class Simulation:
         return np.array(found, dtype=np.int64).reshape(-1, 2)
 
     def runs(self) -> tuple[Ints, Ints, Ints]:
-        """Begins, ends and nodes of all runs: of those that count, in order, then of those that lost a node."""
+        """Begins, ends and nodes of all runs: of those that count, in order, then of those that
+        lost a node."""
         when, job, started, _ = self.hits[~self._was_last].T
         pairs = (self.start_s, started), (self.end_s, when), (self.log.nodes, self.log.nodes[job])
         begin, end, nodes = (np.concatenate(pair) for pair in pairs)
         return begin, end, nodes
 
     def waits(self) -> tuple[Ints, Ints, Ints]:
-        """When jobs come to the queue and leave it, and ones; of a job that comes again, not in pairs."""
+        """When jobs come to the queue and leave it, and ones; of a job that comes again, not in
+        pairs."""
         submitted = np.concatenate([self.log.submit_s, self.hits[~self._was_last, 0]])
         return submitted, self.runs()[0], np.ones(len(submitted), dtype=np.int64)
 
@@ -161,7 +181,8 @@ class Simulation:
 
     def nodes_up(self) -> tuple[Ints, Ints]:
         """Times, ascending, and how many nodes are not out from each until the next."""
-        first, last = int(self.log.submit_s[0]), int(self.end_s.max())
+        first = int(self.log.submit_s[0])
+        last = int(self.end_s.max())
         out = self._out_s(last)
         begin, end = np.concatenate([out, [[first, last]]]).T
         return steps(begin, end, np.array([-1] * len(out) + [self.machine_nodes]))

@@ -1,4 +1,5 @@
-"""From a workflow to the space that its open tasks need: which files they make and read, and what is there."""
+"""From a workflow to the space that its open tasks need: which files they make and read, and what
+is there."""
 
 from __future__ import annotations
 
@@ -20,7 +21,8 @@ _FEW = 300
 
 
 class SpaceLimit(NamedTuple):
-    """The most that files of a run may take, and which task goes first within that (`admission.ORDERS`).
+    """The most that files of a run may take, and which task goes first within that
+    (`admission.ORDERS`).
 
     By `auto` all orders are played on what is left, and that which ends first is taken.
     """
@@ -29,25 +31,94 @@ class SpaceLimit(NamedTuple):
     order: str = LEAST_NEED
 
     def admission(
-        self, demand: Demand, sequence: Sequence[int], lasting_s: Callable[[Admission], float | None]
+        self,
+        demand: Demand,
+        sequence: Sequence[int],
+        lasting_s: Callable[[Admission], float | None],
     ) -> Admission:
-        """What may start of it, with this sequence as the last resort. `lasting_s` plays it; None: it is stuck."""
+        """What may start of it, with this sequence as the last resort. `lasting_s` plays it; None:
+        it is stuck."""
         order = self.order
         if order == AUTO:
-            orders = (LEAST_NEED, DEPTH_FIRST, BREADTH_FIRST) if len(sequence) <= _FEW else (LEAST_NEED, DEPTH_FIRST)
-            took_s = {one: lasting_s(Admission(demand, self.size, one, sequence)) for one in orders}
-            order = min(orders, key=lambda one: inf if (time_s := took_s[one]) is None else time_s)
+            orders = [LEAST_NEED, DEPTH_FIRST]
+            if len(sequence) <= _FEW:
+                orders.append(BREADTH_FIRST)
+            took_s: dict[str, float] = {}
+            for one in orders:
+                lasts_s = lasting_s(Admission(demand, self.size, one, sequence))
+                if lasts_s is None:
+                    lasts_s = inf
+                took_s[one] = lasts_s
+            order = min(orders, key=took_s.__getitem__)
         return Admission(demand, self.size, order, sequence)
 
 
 def with_likely_sizes(workflow: Workflow, sizes: Mapping[int, int]) -> dict[int, int]:
-    """These sizes of files, by number; and for files of which nothing is known the largest of their kind so far."""
-    w, most = workflow, dict[tuple[str, int], int]()
-    kind_of = {f: (w.kinds[task], at) for task in range(len(w)) for at, f in enumerate(w.outputs.of(task).tolist())}
+    """These sizes of files, by number; and for files of which nothing is known the largest of their
+    kind so far.
+
+    A file that is declared takes at least as much as the largest of its kind so far, too.
+    """
+    w = workflow
+    most = dict[tuple[str, int], int]()
+    kind_of = {
+        f: (w.kinds[task], at)
+        for task in range(len(w))
+        for at, f in enumerate(w.outputs.of(task).tolist())
+    }
     for f, size in sizes.items():
         if (kind := kind_of.get(f)) is not None:
             most[kind] = max(size, most.get(kind, 0))
-    return {f: most.get(kind, 0) for f, kind in kind_of.items() if not w.files[f].size_bytes} | dict(sizes)
+    likely = {
+        f: max(most[kind], w.files[f].size_bytes) for f, kind in kind_of.items() if kind in most
+    }
+    return likely | dict(sizes)
+
+
+class _Outputs:
+    """Outputs of a workflow: who reads them, whether they are kept, and which of them are alike."""
+
+    def __init__(self, workflow: Workflow, sizes: Mapping[int, int] | None) -> None:
+        self._workflow = workflow
+        self._sizes = sizes
+        makers, readers = temporary_files(workflow)
+        self._readers: list[set[int]] = [readers.get(file.id, set()) for file in workflow.files]
+        self._is_kept = [file.id not in makers for file in workflow.files]
+        tasks = range(len(workflow))
+        self._place = {f: n for t in tasks for n, f in enumerate(workflow.outputs.of(t).tolist())}
+        self._kinds: dict[tuple[str, int], int] = {}
+
+    def size(self, f: int) -> int:
+        """As far as is known."""
+        size_bytes = self._workflow.files[f].size_bytes
+        if self._sizes is None:
+            return size_bytes
+        return self._sizes.get(f, size_bytes)
+
+    def is_kept(self, f: int) -> bool:
+        """Whether it stays when nothing needs it any more."""
+        return self._is_kept[f]
+
+    def readers(self, f: int) -> set[int]:
+        """Who needs it until it is deleted; no one if it stays."""
+        return self._readers[f]
+
+    def to_be_made(self, f: int, maker: int, open_readers: tuple[int, ...]) -> FileUse:
+        """By a task that is open."""
+        kinds = self._workflow.kinds
+        readers = [kinds[reader] for reader in self.readers(f)]
+        file = self._workflow.files[f]
+        is_known = self._sizes is None or f in self._sizes or bool(file.size_bytes)
+        return FileUse(
+            file.id,
+            self.size(f),
+            maker,
+            open_readers,
+            self.is_kept(f),
+            is_tie=len(set(readers)) == len(readers),
+            kind=self._kinds.setdefault((kinds[maker], self._place[f]), len(self._kinds)),
+            is_known=is_known,
+        )
 
 
 def demand_of(
@@ -57,27 +128,35 @@ def demand_of(
 ) -> Demand:
     """What these tasks need, or all; the others are done.
 
-    `sizes` are those of files, by number, that are known better than the workflow has them.
+    `sizes` are those of files, by number, that are known better than the workflow has them. If
+    they are given, a file without a size is one of which nothing is known; elsewhere, as in
+    simulations, it is empty.
     """
-    w, sizes = workflow, sizes or {}
-    open_ = set(range(len(w))) if tasks is None else set(tasks)
-    start, index = w.parents.start.tolist(), w.parents.index.tolist()
-    parents = {
-        task: [p for p in index[start[task] : start[task + 1]] if p in open_]
-        for task in w.order.tolist()
+    if tasks is None:
+        open_ = set(range(len(workflow)))
+    else:
+        open_ = set(tasks)
+    known = _Outputs(workflow, sizes)
+    files = list[FileUse]()
+    held = 0
+    outputs = workflow.outputs
+    for f, maker in zip(outputs.index.tolist(), outputs.sources().tolist(), strict=True):
+        readers = tuple(sorted(known.readers(f) & open_))
+        if maker in open_:
+            files.append(known.to_be_made(f, maker, readers))
+        elif readers:
+            files.append(FileUse(workflow.files[f].id, known.size(f), None, readers, keep=False))
+        elif known.is_kept(f):
+            held += known.size(f)
+    return Demand(_open_parents(workflow, open_), files, held)
+
+
+def _open_parents(workflow: Workflow, open_: set[int]) -> dict[int, list[int]]:
+    """Of each open task those that are open, in an order in which they could run."""
+    start = workflow.parents.start.tolist()
+    index = workflow.parents.index.tolist()
+    return {
+        task: [parent for parent in index[start[task] : start[task + 1]] if parent in open_]
+        for task in workflow.order.tolist()
         if task in open_
     }
-    makers, readers = temporary_files(w)
-    files, held = list[FileUse](), 0
-    for f, maker in zip(w.outputs.index.tolist(), w.outputs.sources().tolist(), strict=True):
-        file, size = w.files[f], sizes.get(f, w.files[f].size_bytes)
-        users = readers.get(file.id, set()) if file.id in makers else set()
-        mine, keep = tuple(sorted(users & open_)), file.id not in makers
-        if maker in open_:
-            kinds = [w.kinds[reader] for reader in users]
-            files.append(FileUse(file.id, size, maker, mine, keep, len(set(kinds)) == len(kinds)))
-        elif mine:
-            files.append(FileUse(file.id, size, None, mine, keep=False))
-        elif keep:
-            held += size
-    return Demand(parents, files, held)

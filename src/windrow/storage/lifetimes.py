@@ -1,10 +1,11 @@
 """Until when files are needed that are not to be kept: those of `keep: false`.
 
-Law: such a file is needed until its maker and all its readers are done; then it is due to be deleted. Once deleted it
-counts as made: it is gone, and not lost. Where a reader is undone after that, what it reads has to be made again
-(`missing_for`); where its maker is undone it is not gone any more. So it is with files that were on nodes of a job
-alone, and are gone with it (`void`), though no one deletes them. A task that reads something in a folder reads the
-folder. A folder in which other tasks write is not deleted.
+Law: such a file is needed until its maker and all its readers are done; then it is due to be
+deleted. Once deleted it counts as made: it is gone, and not lost. If a reader is undone after
+that, what it reads has to be made again (`missing_for`); if its maker is undone it is not gone
+any more. So it is with files that were on nodes of a job alone, and are gone with it (`void`),
+though no one deletes them. A task that reads something in a folder reads the folder. A folder in
+which other tasks write is not deleted.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from windrow.model import Workflow
+    from windrow.model.graph import Adjacency
 
 
 class Lifetimes:
@@ -26,7 +28,9 @@ class Lifetimes:
         self.temporary = frozenset(makers)
         self.maker = dict(makers)
         """The task that makes each of them, and of others that are `void`."""
-        self._waits: dict[str, float] = {name: len({task, *readers.get(name, ())}) for name, task in makers.items()}
+        self._waits: dict[str, float] = {
+            name: len({task, *readers.get(name, ())}) for name, task in makers.items()
+        }
         self._of: dict[int, list[str]] = {}
         for name, task in makers.items():
             for user in {task, *readers.get(name, ())}:
@@ -40,8 +44,11 @@ class Lifetimes:
         self._workflow: Workflow | None = None
 
     @staticmethod
-    def of(workflow: Workflow, done: Iterable[int] = (), before: Lifetimes | None = None) -> Lifetimes:
-        """Those of a workflow of which these tasks are done, and such files gone as were `before` it had more tasks."""
+    def of(
+        workflow: Workflow, done: Iterable[int] = (), before: Lifetimes | None = None
+    ) -> Lifetimes:
+        """Those of a workflow of which these tasks are done, and such files gone as were `before`
+        it had more tasks."""
         found = Lifetimes(*temporary_files(workflow))
         found._workflow = workflow
         for task in done:
@@ -68,25 +75,42 @@ class Lifetimes:
                 self.void.discard(name)
 
     def deleted(self, names: Collection[str], is_local: bool = False) -> None:
-        """These files were deleted, or are about to be; `is_local`: they went with the nodes of a job."""
+        """These files were deleted, or are about to be; `is_local`: they went with the nodes of a
+        job."""
         self.gone.update(self.temporary.intersection(names))
         for name in self.gone.intersection(self.due):
             del self.due[name]
-        workflow, others = self._workflow, set(names) - self.temporary
+        workflow = self._workflow
+        others = set(names) - self.temporary
         if not is_local or workflow is None or not others:
             return
-        for of_tasks, is_maker in ((workflow.outputs, True), (workflow.inputs, False)):
-            for task, f in zip(of_tasks.sources().tolist(), of_tasks.index.tolist(), strict=True):
-                if (name := workflow.files[f].id) in others and name not in self._of.get(task, ()):
-                    self.maker |= {name: task} if is_maker else {}
-                    self._waits[name] = inf
-                    self._of.setdefault(task, []).append(name)
+        for task, name in self._follow(workflow.outputs, others):
+            self.maker[name] = task
+        self._follow(workflow.inputs, others)
         self.void |= others
+
+    def _follow(self, of_tasks: Adjacency, names: Collection[str]) -> list[tuple[int, str]]:
+        """From now on know which tasks make or read these files, for ever; those that are new."""
+        assert self._workflow is not None
+        files = self._workflow.files
+        found = []
+        for task, f in zip(of_tasks.sources().tolist(), of_tasks.index.tolist(), strict=True):
+            name = files[f].id
+            if name in names and name not in self._of.get(task, ()):
+                self._waits[name] = inf
+                self._of.setdefault(task, []).append(name)
+                found.append((task, name))
+        return found
 
     def missing_for(self, task: int) -> list[str]:
         """What this task reads and is gone."""
-        gone = self.gone | self.void if self.void else self.gone
-        return [name for name in self._of.get(task, ()) if name in gone and self.maker[name] != task]
+        if self.void:
+            gone = self.gone | self.void
+        else:
+            gone = self.gone
+        return [
+            name for name in self._of.get(task, ()) if name in gone and self.maker[name] != task
+        ]
 
 
 def temporary_files(workflow: Workflow) -> tuple[dict[str, int], dict[str, set[int]]]:
@@ -95,11 +119,15 @@ def temporary_files(workflow: Workflow) -> tuple[dict[str, int], dict[str, set[i
     temporary = {n for n, file in enumerate(workflow.files) if file.keep is False}
     if not temporary:
         return {}, {}
-    written = dict(zip(workflow.outputs.index.tolist(), workflow.outputs.sources().tolist(), strict=True))
+    written = dict(
+        zip(workflow.outputs.index.tolist(), workflow.outputs.sources().tolist(), strict=True)
+    )
     shared = {above for file in written for above in folders_above(names[file])}
     makers = {names[f]: written[f] for f in written if f in temporary and names[f] not in shared}
     readers: dict[str, set[int]] = {}
-    for task, file in zip(workflow.inputs.sources().tolist(), workflow.inputs.index.tolist(), strict=True):
+    for task, file in zip(
+        workflow.inputs.sources().tolist(), workflow.inputs.index.tolist(), strict=True
+    ):
         for name in (names[file], *folders_above(names[file])):
             if name in makers:
                 readers.setdefault(name, set()).add(task)
@@ -112,7 +140,9 @@ def without_intermediate(workflow: Workflow) -> Workflow:
     read = {workflow.files[f].id for f in workflow.inputs.index.tolist()}
     read |= {above for name in read for above in folders_above(name)}
     both = written & read
-    files = [replace(f, keep=False) if f.keep is None and f.id in both else f for f in workflow.files]
+    files = [
+        replace(f, keep=False) if f.keep is None and f.id in both else f for f in workflow.files
+    ]
     return workflow.changed(files=files)
 
 

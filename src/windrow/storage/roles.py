@@ -1,8 +1,10 @@
-"""The role of each file, told from the graph of a workflow: who writes it, and which programs read it.
+"""The role of each file, told from the graph of a workflow: who writes it, and which programs read
+it.
 
-endpoint: the first input or a last output, which has to cross to where the user's data live. pipeline: written and read
-within one pipeline. batch: not written here, and read by several tasks of one kind, so by several pipelines. shared:
-written here, and read by several tasks of one kind. What the user says of a file wins; a contradiction is told.
+endpoint: the first input or a last output, which has to cross to where the user's data live.
+pipeline: written and read within one pipeline. batch: not written here, and read by several tasks
+of one kind, so by several pipelines. shared: written here, and read by several tasks of one kind.
+What the user says of a file wins; a contradiction is told.
 """
 
 from __future__ import annotations
@@ -25,25 +27,40 @@ class Role(StrEnum):
 
 
 def role(readers: Sequence[str], *, is_written: bool, is_result: bool = False) -> Role:
-    """The role of a file that tasks of these kinds read. `is_result`: the user wants to have it in the end."""
+    """The role of a file that tasks of these kinds read. `is_result`: the user wants to have it in
+    the end."""
     if is_result or (is_written and not readers):
         return Role.ENDPOINT
     if len(set(readers)) < len(readers):
-        return Role.SHARED if is_written else Role.BATCH
-    return Role.PIPELINE if is_written else Role.ENDPOINT
+        if is_written:
+            return Role.SHARED
+        return Role.BATCH
+    if is_written:
+        return Role.PIPELINE
+    return Role.ENDPOINT
 
 
 def roles(workflow: Workflow) -> tuple[list[Role], list[str]]:
     """The role of each file, and what the graph says against roles that were declared."""
     readers: list[list[str]] = [[] for _ in workflow.files]
-    for task, file in zip(workflow.inputs.sources().tolist(), workflow.inputs.index.tolist(), strict=True):
+    for task, file in zip(
+        workflow.inputs.sources().tolist(), workflow.inputs.index.tolist(), strict=True
+    ):
         readers[file].append(workflow.kinds[task])
     written = set(workflow.outputs.index.tolist())
-    found, against = list[Role](), list[str]()
+    found = list[Role]()
+    against = list[str]()
     for number, file in enumerate(workflow.files):
         is_written = number in written
-        seen = role(readers[number], is_written=is_written, is_result=is_written and file.keep is True)
+        seen = role(
+            readers[number], is_written=is_written, is_result=is_written and file.keep is True
+        )
         if file.role and file.role != seen and file.keep is not False:
-            against.append(f"{file.id} is declared as {file.role}, but the workflow uses it as {seen}")
-        found.append(Role(file.role) if file.role else seen)
+            against.append(
+                f"{file.id} is declared as {file.role}, but the workflow uses it as {seen}"
+            )
+        if file.role:
+            found.append(Role(file.role))
+        else:
+            found.append(seen)
     return found, against

@@ -1,12 +1,14 @@
-"""An order in which tasks, one after the other, need little space: what files take at the worst of times.
+"""An order in which tasks, one after the other, need little space: what files take at the worst of
+times.
 
-While a task runs there is all that was there before and all that it makes; when it has ended, what no open task reads
-and is not kept is deleted. To find the order that needs least is as hard as such problems get; up to `EXACT` tasks all
-orders are looked at. Beyond, tasks are put together in *parts*, pipelines mostly: a task is in the part that made all
-temporary files it reads, unless several tasks of one kind read such a file. A part goes to its end before the next one
-begins, where that is possible. Of parts that leave less than there was before, those that need least go first; of those
-that leave more, the ones that come down furthest after their worst moment. (For independent pipelines no order of whole
-pipelines needs less: it is Johnson's rule.)
+While a task runs there is all that was there before and all that it makes; when it has ended, what
+no open task reads and is not kept is deleted. To find the order that needs least is as hard as such
+problems get; up to `EXACT` tasks all orders are looked at. Beyond, tasks are put together in
+*parts*, pipelines mostly: a task is in the part that made all temporary files it reads, unless
+several tasks of one kind read such a file. A part goes to its end before the next one begins, if
+that is possible. Of parts that leave less than there was before, those that need least go first; of
+those that leave more, the ones that come down furthest after their worst moment. (For independent
+pipelines no order of whole pipelines needs less: it is Johnson's rule.)
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from heapq import heapify, heappop, heappush
+from heapq import heappop, heappush
 from typing import NamedTuple
 
 EXACT = 10
@@ -22,9 +24,11 @@ EXACT = 10
 
 
 class FileUse(NamedTuple):
-    """A file of the run. `maker` is None if it already exists; `readers` are tasks that are not done.
+    """A file of the run. `maker` is None if it already exists; `readers` are tasks that are not
+    done.
 
-    `is_tie`: it ties its readers to the part of its maker.
+    `is_tie`: it ties its readers to the part of its maker. `kind`: files with the same number
+    should be about as large. `is_known`: whether the size is more than the least that it could be.
     """
 
     name: str
@@ -33,6 +37,8 @@ class FileUse(NamedTuple):
     readers: tuple[int, ...] = ()
     keep: bool = True
     is_tie: bool = True
+    kind: int = -1
+    is_known: bool = True
 
 
 @dataclass
@@ -50,14 +56,19 @@ class Demand:
     """The files that are deleted after it and others."""
 
     def __post_init__(self) -> None:
-        self.made, self.used = {task: [] for task in self.parents}, {task: [] for task in self.parents}
+        self.made = {task: [] for task in self.parents}
+        self.used = {task: [] for task in self.parents}
         self.users: list[set[int]] = []
         for number, file in enumerate(self.files):
-            maker = () if file.maker is None else (file.maker,)
-            self.users.append(set() if file.keep else {*maker, *file.readers})
-            for task in maker:
-                self.made[task].append(number)
-            for task in self.users[-1]:
+            users: set[int] = set()
+            if file.maker is not None:
+                self.made[file.maker].append(number)
+                users.add(file.maker)
+            users.update(file.readers)
+            if file.keep:
+                users.clear()
+            self.users.append(users)
+            for task in users:
                 self.used[task].append(number)
 
     @cached_property
@@ -81,13 +92,18 @@ class Demand:
     def profile(self, order: Iterable[int], there: int | None = None) -> list[tuple[int, int]]:
         """What is there while each task runs, and after it, if they run in this order."""
         left = [len(users) for users in self.users]
-        now, found = self.there if there is None else there, list[tuple[int, int]]()
+        if there is None:
+            now = self.there
+        else:
+            now = there
+        found = list[tuple[int, int]]()
         for task in order:
-            while_s = now = now + self.out(task)
+            most = now = now + self.out(task)
             for f in self.used[task]:
                 left[f] -= 1
-                now -= 0 if left[f] else self.files[f].size
-            found.append((while_s, now))
+                if not left[f]:
+                    now -= self.files[f].size
+            found.append((most, now))
         return found
 
     def peak(self, order: Sequence[int]) -> int:
@@ -105,7 +121,10 @@ class Demand:
                     ties.setdefault(reader, set()).add(file.maker)
         for number, task in enumerate(self.parents):
             homes = {found[maker] for maker in ties.get(task, ())}
-            found[task] = homes.pop() if len(homes) == 1 else number
+            if len(homes) == 1:
+                found[task] = homes.pop()
+            else:
+                found[task] = number
         return found
 
     @cached_property
@@ -117,20 +136,30 @@ class Demand:
         known: dict[object, list[int]] = {}
         for part, tasks in found.items():
             if len(tasks) > 1:
-                key, place = self._likeness(tasks), tasks.index
+                key = self._likeness(tasks)
                 if key not in known:
-                    best = self.alone(tasks)
-                    known[key] = list(map(place, best.exact() if len(tasks) <= EXACT else best._by_parts(single=True)))
+                    known[key] = [tasks.index(task) for task in self.alone(tasks)._best()]
                 found[part] = [tasks[at] for at in known[key]]
         return found
 
-    def alone(self, tasks: Sequence[int]) -> Demand:
-        """These tasks with the files that they make; what others read of them stays."""
+    def _best(self) -> list[int]:
+        if len(self.parents) <= EXACT:
+            return self.exact()
+        return self._by_task()
+
+    def alone(self, tasks: Sequence[int], sizes: Sequence[int] | None = None) -> Demand:
+        """These tasks with the files that they make; what others read of them stays. `sizes`: of
+        all files, by now."""
         mine = set(tasks)
-        files = [
-            f._replace(keep=f.keep or not mine.issuperset(f.readers), is_tie=False)
-            for f in (self.files[n] for task in tasks for n in self.made[task])
-        ]
+        numbers = [n for task in tasks for n in self.made[task]]
+        files = []
+        for n in numbers:
+            file = self.files[n]
+            keep = file.keep or not mine.issuperset(file.readers)
+            size = file.size
+            if sizes is not None:
+                size = sizes[n]
+            files.append(file._replace(size=size, keep=keep, is_tie=False))
         return Demand({task: mine.intersection(self.parents[task]) for task in tasks}, files)
 
     def _likeness(self, tasks: Sequence[int]) -> object:
@@ -148,7 +177,8 @@ class Demand:
         )
 
     def exact(self) -> list[int]:
-        """The order that needs least, by looking at all: from each set of done tasks on, the least peak first."""
+        """The order that needs least, by looking at all: from each set of done tasks on, the least
+        peak first."""
         tasks = list(self.parents)
         place = {task: 1 << at for at, task in enumerate(tasks)}
         before = {task: sum(place[p] for p in self.parents[task]) for task in tasks}
@@ -168,11 +198,12 @@ class Demand:
                     continue
                 need = after = now + self.out(task)
                 for f in self.used[task]:
-                    after -= 0 if users[f] & ~then else self.files[f].size
+                    if not users[f] & ~then:
+                        after -= self.files[f].size
                 heappush(open_, (max(peak, need), then, after, (*order, task)))
 
     def _keys(self) -> dict[int, tuple[int, int]]:
-        """Which part goes first, where there is a choice."""
+        """Which part goes first, if there is a choice."""
         found = {}
         for part, tasks in self.members.items():
             profile = self.alone(tasks).profile(tasks, 0)
@@ -182,64 +213,109 @@ class Demand:
                 for f in {f for task in tasks for f in self.used[task]}
                 if self.files[f].maker not in inside and inside.issuperset(self.users[f])
             )
-            most, after = max(need for need, _ in profile), profile[-1][1] - freed
-            found[part] = (0, most) if after <= 0 else (1, after - most)
+            most = max(need for need, _ in profile)
+            found[part] = _key(most, profile[-1][1] - freed)
         return found
 
-    def _by_parts(self, *, single: bool = False) -> list[int]:
-        """Part by part, or task by task as if each were one."""
-        parts = {task: task for task in self.parents} if single else self.parts
-        members = {task: [task] for task in self.parents} if single else self.members
-        rank = {task: at for tasks in members.values() for at, task in enumerate(tasks)}
-        keys = {task: _key(self.out(task), self._left_by(task)) for task in self.parents} if single else self._keys()
-        waits = {task: len(parents) for task, parents in self.parents.items()}
-        opened: dict[int, int] = {}
-        new = [(keys[parts[t]], parts[t], rank[t], t) for t in self.parents if not waits[t]]
-        heapify(new)
-        going: list[tuple[int, int, int]] = []  # ready tasks of parts that have started, the latest of these first
-        order: list[int] = []
-        done: set[int] = set()
-        while going or new:
-            task = heappop(going)[2] if going else heappop(new)[3]
-            if task in done:
-                continue
-            if (part := parts[task]) not in opened:
-                opened[part] = -len(opened)
-                for other in members[part]:
-                    if not waits[other] and other != task:
-                        heappush(going, (opened[part], rank[other], other))
-            done.add(task)
-            order.append(task)
-            for child in self.children[task]:
-                waits[child] -= 1
-                if not waits[child]:
-                    home = parts[child]
-                    if home in opened:
-                        heappush(going, (opened[home], rank[child], child))
-                    else:
-                        heappush(new, (keys[home], home, rank[child], child))
-        return order
+    def _by_parts(self) -> list[int]:
+        return _PartByPart(self, self.parts, self.members, self._keys()).order()
+
+    def _by_task(self) -> list[int]:
+        """As if each task were a part."""
+        parts = {task: task for task in self.parents}
+        members = {task: [task] for task in self.parents}
+        keys = {task: _key(self.out(task), self._left_by(task)) for task in self.parents}
+        return _PartByPart(self, parts, members, keys).order()
 
     def _left_by(self, task: int) -> int:
         """What a task alone adds, if all others that use its files were done."""
-        return self.out(task) - sum(self.files[f].size for f in self.used[task] if len(self.users[f]) == 1)
+        return self.out(task) - sum(
+            self.files[f].size for f in self.used[task] if len(self.users[f]) == 1
+        )
 
     def order(self, begun: Collection[int] = (), before: Sequence[int] = ()) -> list[int]:
         """An order that needs little; the least, up to `EXACT` tasks.
 
-        `begun`: tasks that had their space, and were ended before they were done; `before`: the order that held then.
-        With these first, that order will do again.
+        `begun`: tasks that had their space, and were ended before they were done; `before`: the
+        order that held then. With these first, that order will do again.
         """
         if len(self.parents) <= EXACT:
             return self.exact()
-        ways = [self._by_parts(), self._by_parts(single=True)]
+        ways = [self._by_parts(), self._by_task()]
+        kept = [task for task in before if task in self.parents]
+        if len(kept) == len(self.parents):
+            ways.append(kept)
         first = [task for task in begun if task in self.parents and not self.parents[task]]
-        if kept := [task for task in before if task in self.parents]:
-            ways += [kept] if len(kept) == len(self.parents) else []
-        ways += [[*first, *(task for task in way if task not in set(first))] for way in list(ways) if first]
+        if first:
+            ways += [[*first, *(task for task in way if task not in set(first))] for way in ways]
         return min(ways, key=self.peak)
 
 
+class _PartByPart:
+    """An order of tasks: a part goes to its end before the next one begins, if that is
+    possible."""
+
+    def __init__(
+        self,
+        demand: Demand,
+        parts: Mapping[int, int],
+        members: Mapping[int, Sequence[int]],
+        keys: Mapping[int, tuple[int, int]],
+    ) -> None:
+        self._parts = parts
+        self._members = members
+        self._keys = keys
+        self._children = demand.children
+        self._rank = {task: at for tasks in members.values() for at, task in enumerate(tasks)}
+        self._waits = {task: len(parents) for task, parents in demand.parents.items()}
+        self._opened: dict[int, int] = {}
+        self._going: list[tuple[int, int, int]] = []
+        """Ready tasks of parts that have started, the latest of these first."""
+        self._new: list[tuple[tuple[int, int], int, int, int]] = []
+        """Ready tasks of others, by the keys of their parts."""
+        for task, waits in self._waits.items():
+            if not waits:
+                self._is_ready(task)
+
+    def order(self) -> list[int]:
+        """Of all tasks. Once."""
+        order: list[int] = []
+        done: set[int] = set()
+        while self._going or self._new:
+            if self._going:
+                task = heappop(self._going)[2]
+            else:
+                task = heappop(self._new)[3]
+            if task in done:
+                continue
+            if self._parts[task] not in self._opened:
+                self._open(self._parts[task], task)
+            done.add(task)
+            order.append(task)
+            for child in self._children[task]:
+                self._waits[child] -= 1
+                if not self._waits[child]:
+                    self._is_ready(child)
+        return order
+
+    def _is_ready(self, task: int) -> None:
+        part = self._parts[task]
+        if part in self._opened:
+            heappush(self._going, (self._opened[part], self._rank[task], task))
+        else:
+            heappush(self._new, (self._keys[part], part, self._rank[task], task))
+
+    def _open(self, part: int, first: int) -> None:
+        """From here on what is ready of the part goes before all that was."""
+        self._opened[part] = -len(self._opened)
+        for task in self._members[part]:
+            if not self._waits[task] and task != first:
+                self._is_ready(task)
+
+
 def _key(most: int, after: int) -> tuple[int, int]:
-    """Johnson's rule, for something that needs so much while it runs, and so much more or less after it."""
-    return (0, most) if after <= 0 else (1, after - most)
+    """Johnson's rule, for something that needs so much while it runs, and so much more or less
+    after it."""
+    if after <= 0:
+        return (0, most)
+    return (1, after - most)

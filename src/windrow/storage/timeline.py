@@ -16,22 +16,33 @@ Points = list[tuple[float, int]]
 """From each of these times on, this many bytes."""
 
 
-def over_time(demand: Demand, spans: Iterable[tuple[int, float, float]], sizes: dict[str, int] | None = None) -> Points:
-    """What is there if tasks run so: which, from when, until when. What ends at an instant makes room for what starts.
+def over_time(
+    demand: Demand, spans: Iterable[tuple[int, float, float]], sizes: dict[str, int] | None = None
+) -> Points:
+    """What is there if tasks run so: which, from when, until when. What ends at an instant makes
+    room for what starts.
 
     `sizes` are those of files that turned out otherwise.
     """
-    size = [file.size if sizes is None else sizes.get(file.name, file.size) for file in demand.files]
-    left, used = [len(users) for users in demand.users], demand.there
-    changes = [change for task, start, end in spans for change in ((start, 1, task), (end, 0, task))]
+    known = sizes or {}
+    size = [known.get(file.name, file.size) for file in demand.files]
+    left = [len(users) for users in demand.users]
+    used = demand.there
+    changes = [
+        change for task, start, end in spans for change in ((start, 1, task), (end, 0, task))
+    ]
     found: Points = []
     for at, starts, task in sorted(changes):
         if starts:
             used += sum(size[f] for f in demand.made[task])
-        for f in () if starts else demand.used[task]:
-            left[f] -= 1
-            used -= 0 if left[f] else size[f]
-        found[-1 if found and found[-1][0] == at else len(found) :] = [(at, used)]
+        else:
+            for f in demand.used[task]:
+                left[f] -= 1
+                if not left[f]:
+                    used -= size[f]
+        if found and found[-1][0] == at:
+            found.pop()
+        found.append((at, used))
     return found
 
 
@@ -53,7 +64,8 @@ def drawn(points: Points, columns: int = 60) -> str:
     if not points or not (most := peak(points)):
         return ""
     end = points[-1][0] or 1.0
-    heights, at = [0] * columns, 0
+    heights = [0] * columns
+    at = 0
     for (start, used), (until, _) in zip(points, [*points[1:], (end, 0)], strict=True):
         first = min(columns - 1, int(start / end * columns))
         for at in range(first, max(first + 1, min(columns, int(until / end * columns)))):
@@ -62,16 +74,24 @@ def drawn(points: Points, columns: int = 60) -> str:
 
 
 def space_of(workflow: Workflow) -> dict[str, Any]:
-    """Bytes at the `peak` if all runs that can, the `smallest` space that would do, `every` file together, by role.
+    """Bytes at the `peak` if all runs that can, the `smallest` space that would do, `every` file
+    together, by role.
 
-    And of how many files the size is `unknown`. Nothing where no sizes are known, or the workflow is too large.
+    And of how many files the size is `unknown`. Nothing if no sizes are known, or the workflow
+    is too large.
     """
     written = [workflow.files[f].size_bytes for f in workflow.outputs.index.tolist()]
     if not any(written) or len(workflow) > 20_000:
         return {}
-    demand, by_role = demand_of(workflow), dict[str, int]()
+    demand = demand_of(workflow)
+    by_role = dict[str, int]()
     points = over_time(demand, all_at_once(demand, workflow.runtime_s.tolist()))
     for file, role in zip(workflow.files, roles(workflow)[0], strict=True):
         by_role[role] = by_role.get(role, 0) + file.size_bytes
-    known = {"peak": peak(points), "smallest": demand.peak(demand.order()), "every": sum(written), "roles": by_role}
+    known = {
+        "peak": peak(points),
+        "smallest": demand.peak(demand.order()),
+        "every": sum(written),
+        "roles": by_role,
+    }
     return known | {"unknown": sum(not size for size in written), "drawn": drawn(points)}

@@ -1,4 +1,5 @@
-"""Ways to cut a workflow into batch jobs: pure, one file each. `windrow.app.strategies` names them."""
+"""Ways to cut a workflow into batch jobs: pure, one file each. `windrow.app.strategies` names
+them."""
 
 from __future__ import annotations
 
@@ -17,7 +18,18 @@ if TYPE_CHECKING:
 # Loaded when first asked for: a run needs one of them.
 _LAZY = {"Glume": "glume", "Individual": "individual", "OneJob": "one_job", "Zhang": "zhang"}
 
-__all__ = ["Decision", "Glume", "Individual", "JobPlan", "OneJob", "Strategy", "View", "Work", "Zhang", "whole_seconds"]
+__all__ = [
+    "Decision",
+    "Glume",
+    "Individual",
+    "JobPlan",
+    "OneJob",
+    "Strategy",
+    "View",
+    "Work",
+    "Zhang",
+    "whole_seconds",
+]
 
 
 def __getattr__(name: str) -> Any:

@@ -1,7 +1,9 @@
 """What a strategy is given and what it answers.
 
-Rule 1: a strategy is pure. It is given a View and returns a Decision; the same View gives the same Decision.
-Rule 2: it is asked whenever something has changed, and answers with the jobs to submit now, often none.
+Rule 1: a strategy is pure. It is given a View and returns a Decision; the same View gives the same
+Decision.
+Rule 2: it is asked whenever something has changed, and answers with the jobs to submit now, often
+none.
 Rule 3: it does not know whether the cluster is real.
 """
 
@@ -19,16 +21,19 @@ from windrow.model.graph import Ints
 from windrow.strategies.levels import Levels, Mask, Work
 
 Forecast = Callable[[Ints, Ints], Ints]
-"""For numbers of nodes and requested times: how long each such job would wait if it were submitted now, in seconds."""
+"""For numbers of nodes and requested times: how long each such job would wait if it were submitted
+now, in seconds."""
 
 
 @dataclass(frozen=True, slots=True)
 class JobPlan:
-    """One job to submit: its tasks, how many nodes, how long they should run, and how much time to request.
+    """One job to submit: its tasks, how many nodes, how long they should run, and how much time to
+    request.
 
-    `site` is the name of the site to which it goes; empty if there is only one. (Strategies know one and leave it
-    empty.) `copies`: tasks of other jobs that it runs as well; the first attempt to finish counts. `offered_s`: how
-    long running jobs with idle nodes may take it over before it is submitted.
+    `site` is the name of the site to which it goes; empty if there is only one. (Strategies know
+    one and leave it empty.) `copies`: tasks of other jobs that it runs as well; the first attempt
+    to finish counts. `offered_s`: how long running jobs with idle nodes may take it over before it
+    is submitted.
     """
 
     tasks: tuple[int, ...]
@@ -43,12 +48,15 @@ class JobPlan:
     @property
     def all_tasks(self) -> tuple[int, ...]:
         """Its tasks and copies."""
-        return (*self.tasks, *self.copies) if self.copies else self.tasks
+        if self.copies:
+            return (*self.tasks, *self.copies)
+        return self.tasks
 
 
 @dataclass(frozen=True, slots=True)
 class OwnJob:
-    """A job of this run that is in the system. `running_since_s` are its running tasks with their starts."""
+    """A job of this run that is in the system. `running_since_s` are its running tasks with their
+    starts."""
 
     number: int
     plan: JobPlan
@@ -60,9 +68,11 @@ class OwnJob:
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """Something that was considered, in numbers. Times count from now; `makespan_s` is the end of all tasks left.
+    """Something that was considered, in numbers. Times count from now; `makespan_s` is the end of
+    all tasks left.
 
-    `site`: what is considered is this site, one of several; `data_s` is how long the job's inputs take to get there.
+    `site`: what is considered is this site, one of several; `data_s` is how long the job's inputs
+    take to get there.
     """
 
     what: str
@@ -78,9 +88,11 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What to submit now, and why. `individually` is remembered: from then on tasks are submitted one by one.
+    """What to submit now, and why. `individually` is remembered: from then on tasks are submitted
+    one by one.
 
-    `is_played`: the makespans of its candidates come from a look ahead; the first is that of what was chosen.
+    `is_played`: the makespans of its candidates come from a look ahead; the first is that of what
+    was chosen.
     """
 
     jobs: tuple[JobPlan, ...] = ()
@@ -91,19 +103,20 @@ class Decision:
 
 
 LookAhead = Callable[[Any], Any]
-"""Draws ways in which the cluster may go on. Of what kind they are is between those who draw and those who look ahead
-(`foresight.course`); no other needs to know."""
+"""Draws ways in which the cluster may continue. Of what kind they are is between those who draw and
+those who look ahead (`foresight.course`); no other needs to know."""
 
 
 @dataclass(frozen=True)
 class View:
     """What a strategy may know.
 
-    `left` marks the tasks that are in no job; `ready` are those of them whose parents are all done, the longest first.
-    `busy_s` is how long the running jobs should still need: the next job has nothing to do before that.
-    `request` turns a run time into a requested time (it adds the margin), `requests` many at once. `individually` is
-    what an earlier decision set. `futures` draws likely futures of the cluster, if that is possible.
-    `elapsed_s` is how long ago the run started.
+    `left` marks the tasks that are in no job; `ready` are those of them whose parents are all done,
+    the longest first. `busy_s` is how long the running jobs should still need: the next job has
+    nothing to do before that. `request` turns a run time into a requested time (it adds the
+    margin), `requests` many at once. `individually` is what an earlier decision set. `futures`
+    draws likely futures of the cluster, if that is possible. `elapsed_s` is how long ago the run
+    started.
     """
 
     work: Work
@@ -127,7 +140,7 @@ class View:
         return self.work.levels(self.left)
 
     def within(self, nodes: int) -> View:
-        """The same view where no new job can have more than these nodes."""
+        """The same view if no new job can have more than these nodes."""
         return replace(self, work=self.work.within(nodes))
 
     @property
@@ -161,8 +174,8 @@ class View:
 class Habits:
     """What may be taken for granted of a strategy, so that it is asked less often.
 
-    quiet: it answers with no jobs then, whatever the view. by_task: its answer is `single_jobs`, always or since it
-    decided so.
+    quiet: it answers with no jobs then, whatever the view. by_task: its answer is `single_jobs`,
+    always or since it decided so.
     """
 
     quiet: Literal["never", "while jobs wait", "while jobs are there"] = "never"
@@ -185,19 +198,28 @@ Objective = Literal["makespan", "node-hours", "balanced", "cost"]
 
 @runtime_checkable
 class LooksAhead(Strategy, Protocol):
-    """A strategy that wants `View.futures`, and can be told what to aim at and how hard to think."""
+    """A strategy that wants `View.futures`, and can be told what to aim at and how hard to
+    think."""
 
     def aimed(
-        self, *, objective: Objective, deadline_s: int | None, think: float, max_nodes: int | None, job_s: float
+        self,
+        *,
+        objective: Objective,
+        deadline_s: int | None,
+        think: float,
+        max_nodes: int | None,
+        job_s: float,
     ) -> Strategy:
-        """The same strategy with that aim. `think`: how many times the usual work a decision may take.
+        """The same strategy with that aim. `think`: how many times the usual work a decision may
+        take.
 
         `job_s` are node-seconds by which one job more must pay for itself.
         """
 
 
 def decided(strategy: Strategy, view: View) -> Decision:
-    """What the strategy decides, without jobs that could never start as the queue stands; then `why` says so."""
+    """What the strategy decides, without jobs that could never start as the queue stands; then
+    `why` says so."""
     nodes = view.work.cluster_nodes
     if nodes < 1:
         return Decision(why="no node accepts new jobs now")
@@ -205,40 +227,55 @@ def decided(strategy: Strategy, view: View) -> Decision:
     able = tuple(job for job in decision.jobs if job.nodes <= nodes and not is_never(job.run_s))
     if len(able) == len(decision.jobs):
         return decision
-    stuck = next(job for job in decision.jobs if job not in able)
-    if parts := [part for job in decision.jobs if job not in able for part in _by_kind(view, job)]:
+    stuck = [job for job in decision.jobs if job not in able]
+    parts = [part for job in stuck for part in _by_kind(view, job)]
+    if parts:
         why = f"{decision.why}; in a job for each kind of nodes".removeprefix("; ")
         return replace(decision, jobs=(*able, *parts)[: view.cap - view.jobs], why=why)
-    who = view.work.workflow.ids[max(stuck.tasks, key=lambda task: int(view.work.workflow.nodes[task]))]
-    return replace(decision, jobs=able, why=f"task {who} needs more than the {nodes} nodes that accept new jobs now")
+    w = view.work.workflow
+    who = w.ids[max(stuck[0].tasks, key=lambda task: int(w.nodes[task]))]
+    why = f"task {who} needs more than the {nodes} nodes that accept new jobs now"
+    return replace(decision, jobs=able, why=why)
 
 
 def _by_kind(view: View, job: JobPlan) -> list[JobPlan]:
-    """The job as several, each of which some kind of nodes holds, where none holds all its tasks.
+    """The job as several, each of which some kind of nodes holds, if none holds all its tasks.
 
     A task that must wait for one in another of them stays left.
     """
-    work, w = view.work, view.work.workflow
+    work = view.work
     groups = work.by_kind(np.array(job.tasks))
-    group_of = {task: number for number, tasks in enumerate(groups) for task in tasks.tolist()}
-    late: set[int] = set()
-    for task in w.order.tolist() if len(groups) > 1 else ():
-        parents = [p for p in w.parents.of(task).tolist() if p in group_of]
-        if task in group_of and any(p in late or group_of[p] != group_of[task] for p in parents):
-            late.add(task)
+    if len(groups) < 2:
+        return []
+    late = _across(work, groups)
     plans = []
-    for tasks in (np.array(sorted(set(group.tolist()) - late), dtype=np.int64) for group in groups):
-        most = (
-            min(job.nodes, work.nodes_for(tasks)[1], work.nodes_needed(tasks)) if len(groups) > 1 and len(tasks) else 0
-        )
-        nodes = max(most, int(w.nodes[tasks].max(initial=0)))
+    for group in groups:
+        tasks = np.array(sorted(set(group.tolist()) - late), dtype=np.int64)
+        if not len(tasks):
+            continue
+        most = min(job.nodes, work.nodes_for(tasks)[1], work.nodes_needed(tasks))
+        nodes = max(most, int(work.workflow.nodes[tasks].max(initial=0)))
         if most and not is_never(run := int(work.run_s(tasks, nodes, nodes)[0])):
             plans.append(JobPlan(tuple(tasks.tolist()), nodes, run, view.request(run)))
     return plans
 
 
+def _across(work: Work, groups: Sequence[Ints]) -> set[int]:
+    """The tasks that wait for one of another group, or for one that does."""
+    w = work.workflow
+    group_of = {task: number for number, tasks in enumerate(groups) for task in tasks.tolist()}
+    late: set[int] = set()
+    for task in w.order.tolist():
+        if task in group_of:
+            parents = [parent for parent in w.parents.of(task).tolist() if parent in group_of]
+            if any(p in late or group_of[p] != group_of[task] for p in parents):
+                late.add(task)
+    return late
+
+
 def habits_of(strategy: Strategy) -> Habits | None:
-    """The `habits` of a strategy that has some; None for one that must always be asked, or that looks at futures."""
+    """The `habits` of a strategy that has some; None for one that must always be asked, or that
+    looks at futures."""
     habits: Habits | None = getattr(strategy, "habits", None)
     return habits
 
@@ -246,17 +283,21 @@ def habits_of(strategy: Strategy) -> Habits | None:
 def best_nodes(view: View, first: int, last: int, busy_s: int) -> tuple[int, int, int]:
     """The number of nodes on which these levels would end first, with their wait and run.
 
-    GLUME's Algorithm 3 (its loop runs to the most usable nodes, not to `nodes`, which it does not define). Among equals
-    the fewest nodes.
+    GLUME's Algorithm 3 (its loop runs to the most usable nodes, not to `nodes`, which it does not
+    define). Among equals the fewest nodes.
     """
     return best_nodes_each(view, [(first, last)], [busy_s])[0]
 
 
-def best_nodes_each(view: View, spans: Sequence[tuple[int, int]], busy_s: Sequence[int]) -> list[tuple[int, int, int]]:
+def best_nodes_each(
+    view: View, spans: Sequence[tuple[int, int]], busy_s: Sequence[int]
+) -> list[tuple[int, int, int]]:
     """The same for several spans of levels, each for itself; all waits are asked for at once."""
     runs = [view.levels.run_s(first, last) for first, last in spans]
     nodes = np.concatenate([np.arange(1, len(run) + 1, dtype=np.int64) for run in runs])
-    waits = np.split(view.waits_s(nodes, np.concatenate(runs)), np.cumsum([len(run) for run in runs])[:-1])
+    waits = np.split(
+        view.waits_s(nodes, np.concatenate(runs)), np.cumsum([len(run) for run in runs])[:-1]
+    )
     found = []
     for run, wait, busy in zip(runs, waits, busy_s, strict=True):
         best = int(np.argmin(np.maximum(wait, busy) + run))

@@ -21,12 +21,15 @@ MOST_TASKS = k.MOST_TASKS
 
 
 def run_times_s(work: Work, tasks: Ints, least_nodes: int, most_nodes: int) -> Ints:
-    """How long the tasks run on `least_nodes` to `most_nodes` nodes; -1 where some task does not fit."""
-    answers, alike = np.empty(most_nodes - least_nodes + 1, dtype=np.int64), work.are_alike(tasks)
+    """How long the tasks run on `least_nodes` to `most_nodes` nodes; -1 if some task does not
+    fit."""
+    answers = np.empty(most_nodes - least_nodes + 1, dtype=np.int64)
+    alike = work.are_alike(tasks)
     shape = work.nodes_for(tasks)[0]
     run = work.kept_runs.get((alike, shape))
     if run is None or run[k.NODES_AT + 1] < most_nodes:
-        n, nodes = len(work.workflow), max(most_nodes, work.cluster_nodes)
+        n = len(work.workflow)
+        nodes = max(most_nodes, work.cluster_nodes)
         rooms = {k.JOBS_AT: 1, k.ENDS_AT: n, k.POOL_AT: n, k.NODES_AT: nodes}
         run = work.kept_runs[alike, shape] = tables(work, rooms, shape, are_alike=alike)
         run[k.PLAYED] = 1
@@ -37,7 +40,8 @@ def run_times_s(work: Work, tasks: Ints, least_nodes: int, most_nodes: int) -> I
 
 
 def tables(work: Work, rooms: dict[int, int], shape: NodeShape, *, are_alike: bool) -> Ints:
-    """A run of the workflow on such nodes. Room is counted in places where all tasks of a job need alike, else by node.
+    """A run of the workflow on such nodes. Room is counted in places where all tasks of a job need
+    alike, else by node.
 
     A node that has no limit of something has FOREVER of it.
     """
@@ -48,20 +52,30 @@ def tables(work: Work, rooms: dict[int, int], shape: NodeShape, *, are_alike: bo
     if are_alike:
         run[k.PER_NODE] = _places(work, shape, 0)
         return run
-    rows, more = k.tasks_of(run), k.more_of(run)
+    rows = k.tasks_of(run)
+    more = k.more_of(run)
     rows[:, k.UNITS] = np.where(w.nodes > 0, w.nodes * shape.cores, w.cores)
-    more[:, k.MEMORY], more[:, k.WHOLE] = w.memory_bytes, w.nodes
-    run[k.PACKED], run[k.PER_NODE], run[k.NODE_MEMORY] = 1, shape.cores, there["memory"]
+    more[:, k.MEMORY] = w.memory_bytes
+    more[:, k.WHOLE] = w.nodes
+    run[k.PACKED] = 1
+    run[k.PER_NODE] = shape.cores
+    run[k.NODE_MEMORY] = there["memory"]
     for number, name in enumerate(extras):
-        needed = w.disk_bytes if name == "disk" else w.counts[name]
+        if name == "disk":
+            needed = w.disk_bytes
+        else:
+            needed = w.counts[name]
         k.extra_of(run, number)[:] = np.append(needed, there.get(name, 0))
     return run
 
 
 def _places(work: Work, shape: NodeShape, task: int) -> int:
     """How many tasks like this one run on a node at once."""
-    there, needed = _amounts(shape), work.workflow.needs(np.array([task]))[0].amounts()
-    return int(min((there.get(name, 0) // amount for name, amount in needed.items() if amount), default=1))
+    there = _amounts(shape)
+    needed = work.workflow.needs(np.array([task]))[0].amounts()
+    return int(
+        min((there.get(name, 0) // amount for name, amount in needed.items() if amount), default=1)
+    )
 
 
 def _amounts(shape: NodeShape) -> dict[str, int]:

@@ -1,8 +1,9 @@
 """Each job several times: whatever a strategy plans, and other jobs with copies of the same tasks.
 
-The copies wait and run like the job itself; whichever attempt at a task finishes first is the one that counts. So a run
-survives a job that hangs or waits for long, for as many times the node time. Copies never take the place of a job: they
-have what the cap leaves, and tasks that cannot be copied (`may_copy`) are in one job alone.
+The copies wait and run like the job itself; whichever attempt at a task finishes first is the one
+that counts. So a run survives a job that hangs or waits for long, for as many times the node time.
+Copies never take the place of a job: they have what the cap leaves, and tasks that cannot be copied
+(`may_copy`) are in one job alone.
 """
 
 from collections.abc import Callable
@@ -27,16 +28,23 @@ class Copied:
     def decide(self, view: View) -> Decision:
         """Its jobs, as many as leave room for their copies, then these."""
         room = view.cap - view.jobs
-        most = view.jobs + (max(1, room // self.copies) if room > 0 else 0)
+        most = view.jobs
+        if room > 0:
+            most += max(1, room // self.copies)
         decision = decided(self.strategy, replace(view, cap=most))
-        able = [(plan, tuple(task for task in plan.tasks if self.may_copy(task))) for plan in decision.jobs]
-        others = [replace(plan, tasks=(), copies=tasks) for plan, tasks in able if tasks for _ in range(1, self.copies)]
+        able = [
+            (plan, tuple(task for task in plan.tasks if self.may_copy(task)))
+            for plan in decision.jobs
+        ]
+        others = [
+            replace(plan, tasks=(), copies=tasks)
+            for plan, tasks in able
+            if tasks
+            for _ in range(1, self.copies)
+        ]
         if not others:
             return decision
         why = f"{decision.why}; {self.copies} jobs run the same tasks (--copies)"
-        return replace(decision, jobs=(*decision.jobs, *others[: max(0, room - len(decision.jobs))]), why=why)
-
-
-def copied(strategy: Strategy, copies: int, may_copy: Callable[[int], bool]) -> Strategy:
-    """The strategy, with each of its jobs submitted that many times."""
-    return Copied(strategy, copies, may_copy) if copies > 1 else strategy
+        return replace(
+            decision, jobs=(*decision.jobs, *others[: max(0, room - len(decision.jobs))]), why=why
+        )

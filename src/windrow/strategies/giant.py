@@ -1,4 +1,5 @@
-"""All tasks that are left in one job, on as many nodes as they can use: the baseline of Zhang, Koelbel and Cooper."""
+"""All tasks that are left in one job, on as many nodes as they can use: the baseline of Zhang,
+Koelbel and Cooper."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -18,5 +19,10 @@ class Giant:
         if view.jobs or not view.can_submit:
             return Decision()
         nodes = view.levels.usable(0, view.levels.last)
-        size = "on one node" if nodes == 1 else f"of full width, {nodes} nodes"
-        return Decision(jobs=(view.plan(0, view.levels.last, nodes),), why=f"everything in one job {size}")
+        if nodes == 1:
+            size = "on one node"
+        else:
+            size = f"of full width, {nodes} nodes"
+        return Decision(
+            jobs=(view.plan(0, view.levels.last, nodes),), why=f"everything in one job {size}"
+        )

@@ -14,9 +14,12 @@ class LevelByLevel:
     habits: ClassVar = Habits("while jobs are there")
 
     def decide(self, view: View) -> Decision:
-        """The first level that is left, on the number of nodes that ends first, when no job is in the system."""
+        """The first level that is left, on the number of nodes that ends first, when no job is in
+        the system."""
         if view.jobs or not view.can_submit:
             return Decision()
         nodes, wait, run = best_nodes(view, 0, 0, 0)
         chosen = Candidate("level 0", nodes, wait, run, 0, None, "chosen")
-        return Decision((view.plan(0, 0, nodes),), (chosen,), f"the next level ends first on {nodes} nodes")
+        return Decision(
+            (view.plan(0, 0, nodes),), (chosen,), f"the next level ends first on {nodes} nodes"
+        )

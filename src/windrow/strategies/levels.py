@@ -1,8 +1,10 @@
-"""The part of a workflow that is still to be put into jobs, by levels, and how long any run of levels takes.
+"""The part of a workflow that is still to be put into jobs, by levels, and how long any run of
+levels takes.
 
-Levels are those of the sub-graph of tasks that are left: parents outside it count as done. Run times come from list
-scheduling on each number of nodes and are kept, since a campaign asks for the same ones thousands of times. Few of
-them are worked out in Python: to load numba, or even to compile, takes longer than a small workflow is worth.
+Levels are those of the sub-graph of tasks that are left: parents outside it count as done. Run
+times come from list scheduling on each number of nodes and are kept, since a campaign asks for the
+same ones thousands of times. Few of them are worked out in Python: to load numba, or even to
+compile, takes longer than a small workflow is worth.
 """
 
 from __future__ import annotations
@@ -32,35 +34,52 @@ Ints = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 
 _STEPS = 100_000
-"""Tasks, once for each number of nodes, that are list-scheduled in Python before it is worth while to load numba."""
+"""Tasks, once for each number of nodes, that are list-scheduled in Python before it is worth while
+to load numba."""
 
 
 def whole_seconds(workflow: Workflow, speed: float = 1.0) -> Ints:
-    """The workflow's run times where tasks run `speed` times as fast, rounded up to whole seconds."""
+    """The workflow's run times if tasks run `speed` times as fast, rounded up to whole
+    seconds."""
     seconds: Ints = np.maximum(1, np.ceil(workflow.runtime_s / speed)).astype(np.int64)
     return seconds
 
 
 def works(
-    workflow: Workflow, sites: Sequence[Site], able: Sequence[int] | Mask, space: SpaceLimit | None = None
+    workflow: Workflow,
+    sites: Sequence[Site],
+    able: Sequence[int] | Mask,
+    space: SpaceLimit | None = None,
 ) -> list[Work]:
     """The workflow as it would run at each of the sites.
 
-    `able` says of each task at which site it is to run, or, with a row for each site, which tasks may run there.
+    `able` says of each task at which site it is to run, or, with a row for each site, which tasks
+    may run there.
     """
     given = np.asarray(able)
-    rows = given if given.ndim == 2 else [given == number for number in range(len(sites))]
-    mine = rows if len(sites) > 1 else [None]
-    return [Work(workflow, whole_seconds(workflow, site.speed), site, mine[n], space) for n, site in enumerate(sites)]
+    works = []
+    for n, site in enumerate(sites):
+        if len(sites) == 1:
+            mine = None
+        elif given.ndim == 2:
+            mine = given[n]
+        else:
+            mine = given == n
+        works.append(Work(workflow, whole_seconds(workflow, site.speed), site, mine, space))
+    return works
 
 
 def levels_text(first: int, last: int) -> str:
-    """Levels as people say them: `level 0`, `levels 0-3`. They count from 0 among those that are left."""
-    return f"level {first}" if first == last else f"levels {first}-{last}"
+    """Levels as people say them: `level 0`, `levels 0-3`. They count from 0 among those that are
+    left."""
+    if first == last:
+        return f"level {first}"
+    return f"levels {first}-{last}"
 
 
 class Levels:
-    """Tasks that are left, level by level. `first` and `last` below are level numbers, both included."""
+    """Tasks that are left, level by level. `first` and `last` below are level numbers, both
+    included."""
 
     def __init__(self, work: Work, left: Mask) -> None:
         self.work = work
@@ -68,10 +87,15 @@ class Levels:
         parents = _within(work.workflow.parents, left)
         _, level = order_and_levels(parents, parents.reversed())
         self.level: Ints = level
-        self.count = int(level.max()) + 1 if len(level) else 0
+        if len(level):
+            self.count = int(level.max()) + 1
+        else:
+            self.count = 0
         self._run_s: dict[tuple[int, int], Ints] = {}
         self._run_on_s: dict[tuple[int, int, int], int] = {}
-        self._needed = [work.nodes_needed(self.tasks[level == number]) for number in range(self.count)]
+        self._needed = [
+            work.nodes_needed(self.tasks[level == number]) for number in range(self.count)
+        ]
 
     @property
     def last(self) -> int:
@@ -83,19 +107,27 @@ class Levels:
         return self.tasks[(self.level >= first) & (self.level <= last)]
 
     def usable(self, first: int, last: int) -> int:
-        """The most nodes that a job of these levels can use: what its widest level needs, within the cluster."""
-        work, needed = self.work, max(self._needed[first : last + 1])
-        most = work.cluster_nodes if len(work.kinds) == 1 else work.nodes_for(self.between(first, last))[1]
+        """The most nodes that a job of these levels can use: what its widest level needs, within
+        the cluster."""
+        work = self.work
+        needed = max(self._needed[first : last + 1])
+        if len(work.kinds) == 1:
+            most = work.cluster_nodes
+        else:
+            most = work.nodes_for(self.between(first, last))[1]
         return min(most, needed)
 
     def run_s(self, first: int, last: int) -> Ints:
         """How long these levels run on 1, 2, ... `usable` nodes."""
         if (first, last) not in self._run_s:
-            self._run_s[first, last] = self.work.run_s(self.between(first, last), self.usable(first, last))
+            self._run_s[first, last] = self.work.run_s(
+                self.between(first, last), self.usable(first, last)
+            )
         return self._run_s[first, last]
 
     def run_on_s(self, first: int, last: int, nodes: int) -> int:
-        """How long these levels run on this number of nodes, without working out all other numbers of nodes."""
+        """How long these levels run on this number of nodes, without working out all other numbers
+        of nodes."""
         if (first, last) in self._run_s:
             return int(self._run_s[first, last][nodes - 1])
         key = (first, last, nodes)
@@ -115,16 +147,20 @@ class Work:
         mine: Mask | None = None,
         space: SpaceLimit | None = None,
     ) -> None:
-        """`mine` marks the tasks that are to run there; None: all. UserError where one of them never could.
+        """`mine` marks the tasks that are to run there; None: all. UserError if one of them
+        never could.
 
-        `space`: the most that files may take. No kernel knows of it: such work is estimated by the rules themselves.
+        `space`: the most that files may take. No kernel knows of it: such work is estimated by the
+        rules themselves.
         """
         self.space = space
         self.workflow = workflow
         self.mine = mine
         self.expected_s = expected_s
         self.site = site
-        self.kinds = tuple(replace(kind, shape=kind.shape.only(workflow.resources)) for kind in site.kinds)
+        self.kinds = tuple(
+            replace(kind, shape=kind.shape.only(workflow.resources)) for kind in site.kinds
+        )
         """The kinds of nodes, without what no task needs."""
         self.shape = meet(kind.shape for kind in self.kinds)
         """What every node has."""
@@ -142,35 +178,58 @@ class Work:
         """The same with other expected times."""
         return Work(self.workflow, expected_s, self.site, self.mine, self.space)
 
+    def needing(self, memory_bytes: Ints) -> Work:
+        """The same if tasks need this much memory."""
+        workflow = self.workflow.changed(memory_bytes=memory_bytes)
+        return Work(workflow, self.expected_s, self.site, self.mine, self.space)
+
+    def most_memory_bytes(self, need: Need) -> int:
+        """What a node could give at most to a task with this need. 0 if that is unknown, or it has
+        whole nodes anyway."""
+        if need.nodes:
+            return 0
+        least = need._replace(memory_bytes=0)
+        able = (kind.shape for kind in self.kinds if least.fits(kind.shape))
+        return max((shape.memory_bytes or 0 for shape in able), default=0)
+
     def extended(self, workflow: Workflow, join: Mask | None = None) -> Work:
-        """The same with the tasks that its workflow has got since; `join`: those of them that may run here."""
+        """The same with the tasks that its workflow has got since; `join`: those of them that may
+        run here."""
         more_s = whole_seconds(workflow, self.site.speed)[len(self.expected_s) :]
         mine = None
         if self.mine is not None:
             mine = np.append(self.mine, np.ones(len(more_s), dtype=bool) if join is None else join)
-        return Work(workflow, np.concatenate([self.expected_s, more_s]), self.site, mine, self.space)
+        return Work(
+            workflow, np.concatenate([self.expected_s, more_s]), self.site, mine, self.space
+        )
 
     def within(self, nodes: int) -> Work:
-        """The same where jobs can have no more than these nodes now, if that is less."""
+        """The same if jobs can have no more than these nodes now, if that is less."""
         if nodes >= self.cluster_nodes:
             return self
         if nodes not in self._narrower:
             narrow = copy(self)
-            narrow.cluster_nodes, narrow._levels = nodes, {}
+            narrow.cluster_nodes = nodes
+            narrow._levels = {}
             self._narrower[nodes] = narrow
         return self._narrower[nodes]
 
     def nodes_for(self, tasks: Ints) -> tuple[NodeShape, int]:
-        """What the nodes of a job of these tasks have at least, and how many it can have: those that hold every task.
+        """What the nodes of a job of these tasks have at least, and how many it can have: those
+        that hold every task.
 
-        Where no kind of nodes does, all nodes; the tasks then never end on them (see `by_kind`).
+        If no kind of nodes does, all nodes; the tasks then never end on them (see `by_kind`).
         """
         if len(self.kinds) == 1:
             return self.shape, self.cluster_nodes
-        able = [kind for kind, held in zip(self.kinds, self._held, strict=True) if held[tasks].all()]
+        able = [
+            kind for kind, held in zip(self.kinds, self._held, strict=True) if held[tasks].all()
+        ]
         if len(able) in (0, len(self.kinds)):
             return self.shape, self.cluster_nodes
-        return meet(kind.shape for kind in able), min(self.cluster_nodes, sum(kind.count for kind in able))
+        return meet(kind.shape for kind in able), min(
+            self.cluster_nodes, sum(kind.count for kind in able)
+        )
 
     def by_kind(self, tasks: Ints) -> list[Ints]:
         """The tasks in as few groups as are seen at once, each of which one kind of nodes holds."""
@@ -184,27 +243,39 @@ class Work:
         return groups
 
     def job_shape(self, tasks: Ints) -> tuple[NodeShape, Need]:
-        """What each node gives to a job of these tasks, and what the job must ask for to get such nodes.
+        """What each node gives to a job of these tasks, and what the job must ask for to get such
+        nodes.
 
-        That is disk and counts that its tasks need, and cores and memory where not every node has so much.
+        That is disk and counts that its tasks need, and cores and memory if not every node has
+        so much.
         """
-        shape, w = self.nodes_for(tasks)[0], self.workflow
-        counts = tuple((name, count if w.counts[name][tasks].any() else 0) for name, count in shape.counts)
-        shape = replace(shape, disk_bytes=shape.disk_bytes if w.disk_bytes[tasks].any() else None, counts=counts)
-        cores = shape.cores if shape.cores > self.shape.cores else 0
+        shape = self.nodes_for(tasks)[0]
+        w = self.workflow
+        counts = tuple(
+            (name, count if w.counts[name][tasks].any() else 0) for name, count in shape.counts
+        )
+        shape = replace(
+            shape, disk_bytes=shape.disk_bytes if w.disk_bytes[tasks].any() else None, counts=counts
+        )
+        if shape.cores > self.shape.cores:
+            cores = shape.cores
+        else:
+            cores = 0
         memory = 0 if shape.memory_bytes == self.shape.memory_bytes else shape.memory_bytes
         asked = tuple((name, count) for name, count in counts if count)
         return shape, Need(cores, memory or 0, 0, shape.disk_bytes or 0, asked)
 
     def levels(self, left: Mask) -> Levels:
-        """The levels of the tasks that are left; the same answer for the same tasks, so that run times are kept."""
+        """The levels of the tasks that are left; the same answer for the same tasks, so that run
+        times are kept."""
         key = np.packbits(left).tobytes()
         if key not in self._levels:
             self._levels[key] = Levels(self, left)
         return self._levels[key]
 
     def run_s(self, tasks: Ints, most_nodes: int, least_nodes: int = 1) -> Ints:
-        """How long the tasks run on `least_nodes` to `most_nodes` nodes; parents not among them count as done.
+        """How long the tasks run on `least_nodes` to `most_nodes` nodes; parents not among them
+        count as done.
 
         A number of nodes that cannot hold some task takes forever.
         """
@@ -222,7 +293,8 @@ class Work:
 
     def _played_s(self, tasks: Ints, nodes: range) -> Ints:
         """The same by the rules themselves (`allocation`), of which the kernel is a copy."""
-        members, shape = self._members(tasks), self.nodes_for(tasks)[0]
+        members = self._members(tasks)
+        shape = self.nodes_for(tasks)[0]
         played: list[float | None] = [None]
         if self.space is not None:
             from windrow.storage.demand import demand_of  # noqa: PLC0415  (few runs have a limit)
@@ -241,12 +313,18 @@ class Work:
         left[tasks] = True
         parents = _within(w.parents, left)
         children = parents.reversed()
-        first, names = children.start.tolist(), tasks.tolist()
+        first = children.start.tolist()
+        names = tasks.tolist()
         ends = [names[child] for child in children.index.tolist()]
         return {
             names[v]: Member(need, expected, waits_for, ends[first[v] : first[v + 1]])
             for v, (need, expected, waits_for) in enumerate(
-                zip(w.needs(tasks), self.expected_s[tasks].tolist(), parents.degrees().tolist(), strict=True)
+                zip(
+                    w.needs(tasks),
+                    self.expected_s[tasks].tolist(),
+                    parents.degrees().tolist(),
+                    strict=True,
+                )
             )
         }
 
@@ -255,10 +333,14 @@ class Work:
         from windrow.storage.demand import demand_of  # noqa: PLC0415
         from windrow.storage.timeline import over_time  # noqa: PLC0415
 
-        members, spans = self._members(tasks), list[tuple[int, float, float]]()
+        members = self._members(tasks)
+        spans = list[tuple[int, float, float]]()
         demand = demand_of(self.workflow, members)
         play = partial(lasting_s, nodes, self.nodes_for(tasks)[0], members)
-        space = None if self.space is None else self.space.admission(demand, demand.order(), play)
+        if self.space is None:
+            space = None
+        else:
+            space = self.space.admission(demand, demand.order(), play)
         play(space, lambda *span: spans.append(span))
         return over_time(demand, spans)
 
@@ -267,8 +349,10 @@ class Work:
         return self._is_alike or _alike(self.workflow, tasks)
 
     def nodes_needed(self, tasks: Ints) -> int:
-        """How many nodes let all these tasks run at once: tasks put one by one on the first node with room."""
-        w, shape = self.workflow, self.nodes_for(tasks)[0]
+        """How many nodes let all these tasks run at once: tasks put one by one on the first node
+        with room."""
+        w = self.workflow
+        shape = self.nodes_for(tasks)[0]
         whole = int(w.nodes[tasks].sum())
         small = tasks[w.nodes[tasks] == 0]
         cores = w.cores[small]
@@ -281,57 +365,87 @@ class Work:
     def _refuse_misfits(self) -> None:
         tasks = [t for t in misfits(self.workflow, self.site) if self.mine is None or self.mine[t]]
         if tasks:
-            others, task = len(tasks) - 1, self.workflow.task(tasks[0])
+            others = len(tasks) - 1
+            task = self.workflow.task(tasks[0])
             key, needs, has = missing(task.need, self.site)
-            owner = "a job can have" if key == "nodes" else "a node has"
-            more = f" ({others:,} other tasks do not fit either)" if others else ""
+            if key == "nodes":
+                owner = "a job can have"
+            else:
+                owner = "a node has"
+            if others:
+                more = f" ({others:,} other tasks do not fit either)"
+            else:
+                more = ""
             raise UserError(
-                f"task {task.id} needs {needs}, but {owner} {has}{more}; request less, or use a larger cluster"
+                f"task {task.id} needs {needs}, but {owner} {has}{more}; request less, or use a "
+                "larger cluster"
             )
 
 
 def misfits(workflow: Workflow, site: Site) -> list[int]:
     """The tasks that could not run even if all nodes of the site were empty."""
-    able = sum((kind.count * workflow.fits(kind.shape) for kind in site.kinds), np.zeros(len(workflow), dtype=np.int64))
-    found: list[int] = np.flatnonzero(np.minimum(able, site.job_nodes) < np.maximum(1, workflow.nodes)).tolist()
+    able = sum(
+        (kind.count * workflow.fits(kind.shape) for kind in site.kinds),
+        np.zeros(len(workflow), dtype=np.int64),
+    )
+    found: list[int] = np.flatnonzero(
+        np.minimum(able, site.job_nodes) < np.maximum(1, workflow.nodes)
+    ).tolist()
     return found
 
 
 def able(workflow: Workflow, site: Site, steps: Sequence[Step] = (), first: int = 0) -> Mask:
-    """Which tasks may run at the site: some nodes there hold them, and no file of theirs has to stay elsewhere.
+    """Which tasks may run at the site: some nodes there hold them, and no file of theirs has to
+    stay elsewhere.
 
-    And the condition in a task's step, where it has one, holds for every node there that could get it. `steps` are
-    those of the tasks from `first` on.
+    And the condition in a task's step, if it has one, holds for every node there that could get
+    it. `steps` are those of the tasks from `first` on.
     """
     found = np.ones(len(workflow), dtype=bool)
     found[misfits(workflow, site)] = False
-    told = list(zip(site.kinds, site.described(), strict=True))
     for where in dict.fromkeys(step.where for step in steps if step.where):
-        from windrow.model.conditions import parse_condition  # noqa: PLC0415  (few tasks have one)
-
-        refused, mine = parse_condition(where), [n for n, step in enumerate(steps, first) if step.where == where]
-        unfit = [workflow.fits(kind.shape)[mine] for kind, words in told if not refused.holds(words)]
-        found[mine] &= ~np.any([np.zeros(len(mine), dtype=bool), *unfit], axis=0)
-    away = np.array([bool(file.stays) and file.stays != site.name for file in workflow.files], dtype=bool)
-    for files in (workflow.inputs, workflow.outputs) if away.any() else ():
-        found[files.sources()[away[files.index]]] = False
+        mine = [n for n, step in enumerate(steps, first) if step.where == where]
+        found[mine] &= ~_refused(workflow, site, where)[mine]
+    away = np.array(
+        [bool(file.stays) and file.stays != site.name for file in workflow.files], dtype=bool
+    )
+    if away.any():
+        for files in (workflow.inputs, workflow.outputs):
+            found[files.sources()[away[files.index]]] = False
     return found
 
 
+def _refused(workflow: Workflow, site: Site, where: str) -> Mask:
+    """The tasks that could get a node of the site for which this condition does not hold."""
+    from windrow.model.conditions import parse_condition  # noqa: PLC0415  (few tasks have one)
+
+    condition = parse_condition(where)
+    refused = np.zeros(len(workflow), dtype=bool)
+    for kind, words in zip(site.kinds, site.described(), strict=True):
+        if not condition.holds(words):
+            refused |= workflow.fits(kind.shape)
+    return refused
+
+
 def missing(need: Need, site: Site) -> tuple[str, str, str]:
-    """What a misfit needs and the site has not: its name, how much is needed, and how much there is, in words."""
+    """What a misfit needs and the site has not: its name, how much is needed, and how much there
+    is, in words."""
     able = sum(kind.count for kind in site.kinds if need.fits(kind.shape))
     if need.nodes > site.job_nodes:
         return "nodes", f"{need.nodes:,} nodes", f"{site.job_nodes:,}"
     if able:
-        with_ = ", ".join(amount_text(name, amount) for name, amount in need.amounts().items() if amount)
+        with_ = ", ".join(
+            amount_text(name, amount) for name, amount in need.amounts().items() if amount
+        )
         return "nodes", f"{need.nodes:,} nodes with {with_}", f"{able:,}"
     return lacking(need, [kind.shape for kind in site.kinds])
 
 
 def _alike(w: Workflow, tasks: Ints) -> bool:
     """Whether all these tasks need the same, and none a whole node."""
-    columns = (column[tasks] for column in (w.cores, w.memory_bytes, w.disk_bytes, *w.counts.values()))
+    columns = (
+        column[tasks] for column in (w.cores, w.memory_bytes, w.disk_bytes, *w.counts.values())
+    )
     return not w.nodes[tasks].any() and all((column == column[:1]).all() for column in columns)
 
 
@@ -345,6 +459,7 @@ def _first_fit(needs: Iterable[Need], shape: NodeShape) -> int:
 def _within(parents: Adjacency, left: Mask) -> Adjacency:
     """The parent lists of the tasks that are left, renumbered, without parents outside."""
     number = np.cumsum(left) - 1
-    child, parent = parents.sources(), parents.index
+    child = parents.sources()
+    parent = parents.index
     kept = left[child] & left[parent]
     return Adjacency.from_edges(int(left.sum()), number[child[kept]], number[parent[kept]])

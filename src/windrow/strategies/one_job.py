@@ -1,4 +1,5 @@
-"""All tasks that are left in one job, on the number of nodes that ends first: GLUME thesis, section 5.2."""
+"""All tasks that are left in one job, on the number of nodes that ends first: GLUME thesis, section
+5.2."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -19,4 +20,6 @@ class OneJob:
             return Decision()
         nodes, wait, run = best_nodes(view, 0, view.levels.last, 0)
         chosen = Candidate("all levels", nodes, wait, run, 0, wait + run, "chosen")
-        return Decision((view.plan(0, view.levels.last, nodes),), (chosen,), f"ends first on {nodes} nodes")
+        return Decision(
+            (view.plan(0, view.levels.last, nodes),), (chosen,), f"ends first on {nodes} nodes"
+        )

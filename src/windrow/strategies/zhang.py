@@ -1,11 +1,14 @@
-"""Peel and group: Y. Zhang, C. Koelbel and K. Cooper, 2009, figures 4 and 5, with the corrections of the GLUME thesis.
+"""Peel and group: Y. Zhang, C. Koelbel and K. Cooper, 2009, figures 4 and 5, with the corrections
+of the GLUME thesis.
 
-Levels are added to the next job while the ratio of its wait to its run improves. Where no grouping is better than the
-whole, all goes out as one job, or, if that would wait more than twice as long as it runs, task by task from then on.
+Levels are added to the next job while the ratio of its wait to its run improves. If no grouping
+is better than the whole, all goes out as one job, or, if that would wait more than twice as long as
+it runs, task by task from then on.
 
-Corrected against print: the branches at the end of `peelLevel` follow the prose; the search for the leeway ends; only
-the wait that shows (what the predecessors' run does not hide) keeps the search adding levels before a first viable
-group; the width asked for is that of the group; a level wider than the cluster runs on fewer nodes.
+Corrected against print: the branches at the end of `peelLevel` follow the prose; the search for the
+leeway ends; only the wait that shows (what the predecessors' run does not hide) keeps the search
+adding levels before a first viable group; the width asked for is that of the group; a level wider
+than the cluster runs on fewer nodes.
 """
 
 from dataclasses import dataclass
@@ -23,9 +26,10 @@ class Zhang:
     """Parameters, for research.
 
     global_search, sizing, binary: the thesis's enhancements 1, 2 and 3 (section 5.3).
-    whole_is_baseline: a group must beat the whole's ratio of wait to run (as both texts say, unlike the thesis's code).
-    hidden_waits_count: waits that the predecessors' run hides count in full (as in the thesis's code).
-    by_number: tasks that go out one by one do so in the workflow's order, not the longest first (as there).
+    whole_is_baseline: a group must beat the whole's ratio of wait to run (as both texts say, unlike
+    the thesis's code). hidden_waits_count: waits that the predecessors' run hides count in full (as
+    in the thesis's code). by_number: tasks that go out one by one do so in the workflow's order,
+    not the longest first (as there).
     """
 
     global_search: bool = False
@@ -39,7 +43,9 @@ class Zhang:
     @property
     def habits(self) -> Habits:
         """When it need not be asked."""
-        return Habits() if self.by_number else Habits("while jobs wait", "once individually")
+        if self.by_number:
+            return Habits()
+        return Habits("while jobs wait", "once individually")
 
     def decide(self, view: View) -> Decision:
         """The next group of levels, when no own job waits."""
@@ -54,11 +60,18 @@ class Zhang:
         seen, picked = self._search(view, whole)
         if picked is None:
             if whole.wait_s > 2 * whole.run_s:
-                why = f"{_NO_GROUP}, and that waits more than twice as long as it runs: task by task"
-                return Decision(single_jobs(view, by_number=self.by_number), tuple(seen), why, individually=True)
+                why = (
+                    f"{_NO_GROUP}, and that waits more than twice as long as it runs: task by task"
+                )
+                return Decision(
+                    single_jobs(view, by_number=self.by_number), tuple(seen), why, individually=True
+                )
             picked = view.levels.last, _NO_GROUP
         last, why = picked
-        nodes = best_nodes(view, 0, last, view.busy_s)[0] if self.sizing else view.levels.usable(0, last)
+        if self.sizing:
+            nodes = best_nodes(view, 0, last, view.busy_s)[0]
+        else:
+            nodes = view.levels.usable(0, last)
         leeway_s = self._leeway(view, nodes, view.levels.run_on_s(0, last, nodes))[0]
         return Decision((view.plan(0, last, nodes, leeway_s),), tuple(seen), why)
 
@@ -69,17 +82,30 @@ class Zhang:
         return Candidate(levels_text(0, last), nodes, wait, run, leeway, None)
 
     def _leeway(self, view: View, nodes: int, run: int) -> tuple[int, int]:
-        return (binary_leeway if self.binary else halving_leeway)(view, nodes, run, view.busy_s)
+        if self.binary:
+            return binary_leeway(view, nodes, run, view.busy_s)
+        return halving_leeway(view, nodes, run, view.busy_s)
 
-    def _search(self, view: View, whole: Candidate) -> tuple[list[Candidate], tuple[int, str] | None]:
+    def _search(
+        self, view: View, whole: Candidate
+    ) -> tuple[list[Candidate], tuple[int, str] | None]:
         """The groups looked at, and the last level of the one picked with the reason."""
         seen: list[Candidate] = []
         picked: tuple[int, str] | None = None
-        least = whole.wait_s / max(1, whole.run_s) if self.whole_is_baseline else float("inf")
-        hidden = 0 if self.hidden_waits_count else view.busy_s
+        if self.whole_is_baseline:
+            least = whole.wait_s / max(1, whole.run_s)
+        else:
+            least = float("inf")
+        if self.hidden_waits_count:
+            hidden = 0
+        else:
+            hidden = view.busy_s
         for last in range(view.levels.count):
             is_whole = last == view.levels.last
-            group = whole if is_whole else self._group(view, last)
+            if is_whole:
+                group = whole
+            else:
+                group = self._group(view, last)
             seen.append(group)
             if picked is None and max(0, group.wait_s - hidden) > group.run_s and not is_whole:
                 continue  # nothing viable yet, and this one's wait shows for longer than it runs
@@ -88,7 +114,10 @@ class Zhang:
                 if self.global_search:
                     continue
                 break
-            picked = None if is_whole else (last, _ratio_text(ratio))
+            if is_whole:
+                picked = None
+            else:
+                picked = (last, _ratio_text(ratio))
             least = ratio
         return seen, picked
 

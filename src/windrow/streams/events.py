@@ -1,4 +1,5 @@
-"""What a pool hears of (past tense), and what it answers (imperative). Workflows are named by number."""
+"""What a pool hears of (past tense), and what it answers (imperative). Workflows are named by
+number."""
 
 from dataclasses import dataclass
 
@@ -25,7 +26,8 @@ class TaskFinished:
 
 @dataclass(frozen=True, slots=True)
 class TaskLost:
-    """A started task ended without a result and must run again: its processors are free, it is eligible."""
+    """A started task ended without a result and must run again: its processors are free, it is
+    eligible."""
 
     number: int
     task: int

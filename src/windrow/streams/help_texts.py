@@ -2,7 +2,8 @@
 
 POLICY_FORMS: dict[str, str] = {
     "bf": "start whatever is eligible, in the order of arrival",
-    "due:PATIENCE": "as bf, but earliest deadline first: arrival + PATIENCE x makespan alone (due: PATIENCE 1)",
+    "due:PATIENCE": "as bf, but earliest deadline first: arrival + PATIENCE x makespan alone "
+    "(due: PATIENCE 1)",
     "fes:DEPTH": "hold processors for the widest of the next DEPTH eligible sets",
     "slop:F": "hold the fraction F of the level of parallelism",
     "sr": "hold the whole level of parallelism",
@@ -18,17 +19,4 @@ SELECTION_MEANINGS: dict[str, str] = {
     "random": "any of a workflow's eligible tasks, as likely as any other",
     "descendants": "the one with most descendants first",
     "longest-path": "the one with most hops to an exit first",
-}
-
-ESTIMATE_MEANINGS: dict[str, str] = {
-    "exact": "the true run times",
-    "noisy": "each true run time times a random factor, exp(N(0, 1))",
-    "learned": "from the workflows that came before, by kind of task",
-}
-
-WORKLOAD_MEANINGS: dict[str, str] = {
-    "montage": "mosaics of the sky",
-    "ligo": "searches for gravitational waves",
-    "sipht": "searches for small RNAs",
-    "mixture": "the three in turn",
 }

@@ -1,15 +1,17 @@
 """The exact level of parallelism of what is left of a workflow, kept up to date as tasks complete.
 
-Dilworth: as many paths as tasks can stand side by side are needed to cover all. The least number of covering
-paths is a minimum flow in which each task carries at least its cores (0 once it has completed); see
-`kernels/antichain.py`, which computes it once and fast. Here the flow is kept, together with a *witness*: a set of
-tasks, none of which precedes another, that together need as many processors as there are paths.
+Dilworth: as many paths as tasks can stand side by side are needed to cover all. The least number of
+covering paths is a minimum flow in which each task carries at least its cores (0 once it has
+completed); see `kernels/antichain.py`, which computes it once and fast. Here the flow is kept,
+together with a *witness*: a set of tasks, none of which precedes another, that together need as
+many processors as there are paths.
 
-Law: while no task of the witness completes, the level of parallelism cannot change, and nothing is computed. When one
-does, the flow is lessened until no path can be spared, which also finds the next witness. The witness nearest to the
-exits is taken, because its tasks complete last.
+Law: while no task of the witness completes, the level of parallelism cannot change, and nothing is
+computed. When one does, the flow is lessened until no path can be spared, which also finds the next
+witness. The witness nearest to the exits is taken, because its tasks complete last.
 
-Nodes of the residual network: v is the task's inner side towards its parents, v + n the one towards its children.
+Nodes of the residual network: v is the task's inner side towards its parents, v + n the one towards
+its children.
 """
 
 from collections import deque
@@ -37,7 +39,9 @@ class ExactParallelism:
             self._children[v].append((c, e))
             self._parents[c].append((v, e))
         self._flow = [0] * len(sources)
-        self._through, self._begin, self._end = [0] * n, [0] * n, [0] * n
+        self._through = [0] * n
+        self._begin = [0] * n
+        self._end = [0] * n
         self._cover(workflow.order.tolist())
         self.value = sum(self._begin)
         self._witness: frozenset[int] = frozenset()
@@ -50,14 +54,18 @@ class ExactParallelism:
             self._lessen()
 
     def _cover(self, order: list[int]) -> None:
-        """A flow that covers every task: each path continues while it can, first to what is not covered yet."""
+        """A flow that covers every task: each path continues while it can, first to what is not
+        covered yet."""
         for v in order:
             self._begin[v] = max(0, self._least[v] - self._through[v])
             self._through[v] += self._begin[v]
             left = self._through[v]
             for i, (c, e) in enumerate(self._children[v]):
                 is_last = i + 1 == len(self._children[v])
-                amount = left if is_last else min(left, max(0, self._least[c] - self._through[c]))
+                if is_last:
+                    amount = left
+                else:
+                    amount = min(left, max(0, self._least[c] - self._through[c]))
                 self._flow[e] += amount
                 self._through[c] += amount
                 left -= amount
@@ -76,7 +84,8 @@ class ExactParallelism:
         assert sum(self._least[v] for v in self._witness) == self.value, "the cut proves the cover"
 
     def _search(self) -> tuple[dict[int, int], int]:
-        """From the ends of paths through the residual network: where each node was reached from, and a beginning."""
+        """From the ends of paths through the residual network: where each node was reached from,
+        and a beginning."""
         n = self._n
         came = {v + n: -1 for v in range(n) if self._end[v] > 0}
         queue = deque(came)
@@ -94,12 +103,19 @@ class ExactParallelism:
         """Where one more unit can go from here, and how many."""
         n = self._n
         if node < n:
-            return [(node + n, _UNLIMITED), *((p + n, self._flow[e]) for p, e in self._parents[node])]
+            return [
+                (node + n, _UNLIMITED),
+                *((p + n, self._flow[e]) for p, e in self._parents[node]),
+            ]
         v = node - n
-        return [(v, self._through[v] - self._least[v]), *((c, _UNLIMITED) for c, _ in self._children[v])]
+        return [
+            (v, self._through[v] - self._least[v]),
+            *((c, _UNLIMITED) for c, _ in self._children[v]),
+        ]
 
     def _take_back(self, came: dict[int, int], sink: int) -> None:
-        """Move as many units as the path to `sink` allows from an end to a beginning, where they vanish."""
+        """Move as many units as the path to `sink` allows from an end to a beginning, where they
+        vanish."""
         path = [sink]
         while came[path[-1]] >= 0:
             path.append(came[path[-1]])

@@ -1,8 +1,10 @@
-"""Ways to share a pool: how many processors a workflow should hold, and where it stands in the queue.
+"""Ways to share a pool: how many processors a workflow should hold, and where it stands in the
+queue.
 
-All else is the pool's: it goes through the queue in order, starts what is eligible, and keeps back what a workflow
-should hold beyond its eligible tasks. So a policy is one small class, and its line in `find_policy`. All but `due` are
-those of Ilyushkin, Ghit and Epema (2015), sections III-D to III-G.
+All else is the pool's: it goes through the queue in order, starts what is eligible, and keeps back
+what a workflow should hold beyond its eligible tasks. So a policy is one small class, and its line
+in `find_policy`. All but `due` are those of Ilyushkin, Ghit and Epema (2015), sections III-D to
+III-G.
 """
 
 import math
@@ -25,10 +27,12 @@ class Policy(Protocol):
         """As users write it."""
 
     def target(self, progress: Progress) -> int:
-        """Processors that the workflow should hold now, at work or idle; what is below its eligible set means none."""
+        """Processors that the workflow should hold now, at work or idle; what is below its eligible
+        set means none."""
 
     def place(self, at_s: float, length_s: float) -> float:
-        """Where in the queue a workflow stands that arrived then and would take that long alone: the least first.
+        """Where in the queue a workflow stands that arrived then and would take that long alone:
+        the least first.
 
         Equals stand in the order of arrival.
         """
@@ -48,7 +52,8 @@ class _Plain:
 
 @dataclass(frozen=True, slots=True)
 class Backfilling(_Plain):
-    """BF: nothing is ever held back; the queue is served greedily in the order of arrival (section III-G)."""
+    """BF: nothing is ever held back; the queue is served greedily in the order of arrival (section
+    III-G)."""
 
     name: str = "bf"
 
@@ -57,8 +62,9 @@ class Backfilling(_Plain):
 class StrictReservation(_Plain):
     """SR: every workflow holds as many processors as it may ever use (section III-D).
 
-    No workflow is ever delayed by one behind it. The price is processors that stand idle for the day they are needed.
-    `exact`: hold the exact level of parallelism instead of the widest generation, as the paper does.
+    No workflow is ever delayed by one behind it. The price is processors that stand idle for the
+    day they are needed. `exact`: hold the exact level of parallelism instead of the widest
+    generation, as the paper does.
     """
 
     exact: bool = False
@@ -66,16 +72,21 @@ class StrictReservation(_Plain):
     @property
     def name(self) -> str:
         """As users write it."""
-        return "sr-exact" if self.exact else "sr"
+        if self.exact:
+            return "sr-exact"
+        return "sr"
 
     def target(self, progress: Progress) -> int:
         """The level of parallelism."""
-        return progress.exact_parallelism if self.exact else progress.parallelism
+        if self.exact:
+            return progress.exact_parallelism
+        return progress.parallelism
 
 
 @dataclass(frozen=True, slots=True)
 class ScaledParallelism(_Plain):
-    """SLoP(f), scaled level of parallelism: hold the fraction f of what the workflow may ever use (section III-E).
+    """SLoP(f), scaled level of parallelism: hold the fraction f of what the workflow may ever use
+    (section III-E).
 
     f = 1 is `sr`, f = 0 is `bf`. A fraction of a processor counts as a whole one.
     """
@@ -84,7 +95,10 @@ class ScaledParallelism(_Plain):
 
     def __post_init__(self) -> None:
         if not 0 <= self.fraction <= 1:
-            raise UserError(f"slop needs a fraction between 0 and 1, not {self.fraction:g}; for example slop:0.2")
+            raise UserError(
+                f"slop needs a fraction between 0 and 1, not {self.fraction:g}; for example "
+                "slop:0.2"
+            )
 
     @property
     def name(self) -> str:
@@ -121,22 +135,25 @@ class FutureEligibleSets(_Plain):
 
 @dataclass(frozen=True, slots=True)
 class DueDates(_Plain):
-    """As `bf`, but the queue is in the order of arrival + patience x the workflow's length alone. Ours.
+    """As `bf`, but the queue is in the order of arrival + patience x the workflow's length alone.
+    Ours.
 
-    The slowdown of a workflow is its response over its length, the makespan that it would have alone on the pool. So an
-    hour of waiting weighs most on the shortest. Each workflow is due at its arrival plus `patience` times its length,
-    and the earliest due goes first.
+    The slowdown of a workflow is its response over its length, the makespan that it would have
+    alone on the pool. So an hour of waiting weighs most on the shortest. Each workflow is due at
+    its arrival plus `patience` times its length, and the earliest due goes first.
 
-    Law: none starves. A workflow that arrives after another is due never stands before it, so each is overtaken by no
-    more than those who arrive within `patience` times its length. Lengths are estimates; how good they must be is
-    measured in docs/theory/streams.md. Patience 0 is `bf`.
+    Law: none starves. A workflow that arrives after another is due never stands before it, so each
+    is overtaken by no more than those who arrive within `patience` times its length. Lengths are
+    estimates; how good they must be is measured in docs/theory/streams.md. Patience 0 is `bf`.
     """
 
     patience: float = 1.0
 
     def __post_init__(self) -> None:
         if not (math.isfinite(self.patience) and self.patience >= 0):
-            raise UserError(f"due needs a patience of at least 0, not {self.patience:g}; for example due:2")
+            raise UserError(
+                f"due needs a patience of at least 0, not {self.patience:g}; for example due:2"
+            )
 
     @property
     def name(self) -> str:
@@ -163,7 +180,8 @@ _NUMBERED: Mapping[str, tuple[Callable[[str], Policy], str]] = {
 
 
 def find_policy(text: str) -> Policy:
-    """The policy that `text` names, such as `bf` or `due:2`. UserError where there is none, or its number is wrong."""
+    """The policy that `text` names, such as `bf` or `due:2`. UserError if there is none, or its
+    number is wrong."""
     name, colon, value = text.strip().lower().partition(":")
     if not colon and name in PLAIN:
         return PLAIN[name]()
@@ -173,4 +191,6 @@ def find_policy(text: str) -> Policy:
     try:
         return make(value)
     except ValueError:
-        raise UserError(f"policy {text!r} needs a number after its name; for example {example}") from None
+        raise UserError(
+            f"policy {text!r} needs a number after its name; for example {example}"
+        ) from None

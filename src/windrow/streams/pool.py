@@ -1,12 +1,15 @@
-"""The mechanism that all policies share: one queue of workflows, one number of processors, one pass after each event.
+"""The mechanism that all policies share: one queue of workflows, one number of processors, one pass
+after each event.
 
-A pass goes through the queue from its head while processors are free. From each workflow it starts as many eligible
-tasks as it can; then it keeps back, idle, as many processors as the policy's target exceeds the eligible set. What is
-left goes to the next workflow. So the reservation of a workflow is max(0, target - eligible) beyond what runs, and is
-worked out again in every pass: what an earlier workflow no longer holds is free for all at once.
+A pass goes through the queue from its head while processors are free. From each workflow it starts
+as many eligible tasks as it can; then it keeps back, idle, as many processors as the policy's
+target exceeds the eligible set. What is left goes to the next workflow. So the reservation of a
+workflow is max(0, target - eligible) beyond what runs, and is worked out again in every pass: what
+an earlier workflow no longer holds is free for all at once.
 
-Rule 1: `handle` is the only door; it answers with the tasks to start now. Rule 2: a task that needs more processors
-than are free ends the pass: nothing behind it may take what it waits for. (Tasks of one core never do that.)
+Rule 1: `handle` is the only door; it answers with the tasks to start now. Rule 2: a task that needs
+more processors than are free ends the pass: nothing behind it may take what it waits for. (Tasks of
+one core never do that.)
 Rule 3: nothing here reads a clock or draws from a shared source of chance.
 """
 
@@ -17,15 +20,30 @@ from typing import assert_never
 
 from windrow.errors import UserError
 from windrow.streams.estimates import Estimates, Exact, length_s
-from windrow.streams.events import Event, Start, TaskFinished, TaskLost, WorkflowArrived, WorkflowWithdrawn
+from windrow.streams.events import (
+    Event,
+    Start,
+    TaskFinished,
+    TaskLost,
+    WorkflowArrived,
+    WorkflowWithdrawn,
+)
 from windrow.streams.policies import Policy
 from windrow.streams.progress import Progress
-from windrow.streams.selection import RandomReady, RankedReady, Ready, Selection, at_random, first_draw
+from windrow.streams.selection import (
+    RandomReady,
+    RankedReady,
+    Ready,
+    Selection,
+    at_random,
+    first_draw,
+)
 
 
 @dataclass(slots=True)
 class _Queued:
-    """A workflow in the queue. `reserve` is max(0, target - eligible), renewed whenever its progress changes."""
+    """A workflow in the queue. `reserve` is max(0, target - eligible), renewed whenever its
+    progress changes."""
 
     number: int
     progress: Progress
@@ -48,7 +66,8 @@ class Pool:
         seed: int = 0,
         estimates: Estimates | None = None,
     ) -> None:
-        """`estimates` are asked for only by policies that order the queue by length; by default exact ones."""
+        """`estimates` are asked for only by policies that order the queue by length; by default
+        exact ones."""
         if slots < 1:
             raise UserError(f"a pool needs at least 1 processor, not {slots}")
         self.slots = slots
@@ -101,10 +120,16 @@ class Pool:
         workflow = event.workflow
         widest = int(workflow.cores.max())
         if widest > self.slots:
-            raise UserError(f"{workflow.name} has a task of {widest} cores, but the pool has {self.slots}")
+            raise UserError(
+                f"{workflow.name} has a task of {widest} cores, but the pool has {self.slots}"
+            )
         assert event.number not in self._workflows, "numbers name workflows"
         ranks = self._selection(workflow)
-        ready = RandomReady(first_draw(self._seed, event.number)) if ranks is None else RankedReady(ranks)
+        ready = (
+            RandomReady(first_draw(self._seed, event.number))
+            if ranks is None
+            else RankedReady(ranks)
+        )
         length = length_s(workflow, self._estimates.runtimes_s(event.number, workflow), self.slots)
         place = (self.policy.place(event.at_s, length), self._arrived)
         queued = _Queued(event.number, Progress(workflow), ready, place)

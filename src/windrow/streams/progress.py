@@ -1,14 +1,17 @@
-"""How far one workflow is: its eligible sets of every generation, kept up to date as tasks complete.
+"""How far one workflow is: its eligible sets of every generation, kept up to date as tasks
+complete.
 
-Ilyushkin, Ghit and Epema (2015), section III-A. The eligible set (generation 0) holds the tasks that run or could run.
-Generation i + 1 holds what becomes eligible when exactly the generations up to i have completed. So the generation of
-a task that has not completed is 0 where no parent is left, else one more than the highest generation of a parent left;
-of a workflow that has not started it is the task's level. The widest generation is the token approximation of the level
-of parallelism.
+Ilyushkin, Ghit and Epema (2015), section III-A. The eligible set (generation 0) holds the tasks
+that run or could run. Generation i + 1 holds what becomes eligible when exactly the generations up
+to i have completed. So the generation of a task that has not completed is 0 if no parent is
+left, else one more than the highest generation of a parent left; of a workflow that has not started
+it is the task's level. The widest generation is the token approximation of the level of
+parallelism.
 
-Rule 1: generations only fall. A task's *support* counts its parents of the generation just below its own; it falls
-when the last of them is gone or has fallen, and only then are its parents looked at again. So all completions of a
-workflow together cost at most (levels x edges), where recomputing at each costs (tasks x edges).
+Rule 1: generations only fall. A task's *support* counts its parents of the generation just below
+its own; it falls when the last of them is gone or has fallen, and only then are its parents looked
+at again. So all completions of a workflow together cost at most (levels x edges), if recomputing
+at each costs (tasks x edges).
 
 Rule 2: sizes are counted in processors. A task of several cores counts as many.
 """
@@ -25,7 +28,8 @@ class Progress:
     """The remaining part of one workflow. `finish` is the only change."""
 
     def __init__(self, workflow: Workflow) -> None:
-        children, parents = workflow.children, workflow.parents
+        children = workflow.children
+        parents = workflow.parents
         self.workflow = workflow
         self.cores: list[int] = workflow.cores.tolist()
         self.left = len(workflow)
@@ -58,7 +62,8 @@ class Progress:
 
     @property
     def exact_parallelism(self) -> int:
-        """The exact level of parallelism of what is left; from the first time it is asked for, kept up to date."""
+        """The exact level of parallelism of what is left; from the first time it is asked for, kept
+        up to date."""
         if self._exact is None:
             gone = [v for v, generation in enumerate(self.generations) if generation == _GONE]
             self._exact = ExactParallelism(self.workflow, gone)
@@ -69,7 +74,8 @@ class Progress:
         return [v for v, parents in enumerate(self._parents) if not parents]
 
     def finish(self, task: int) -> list[int]:
-        """The task has completed. Returns the tasks that are eligible because of that, ascending."""
+        """The task has completed. Returns the tasks that are eligible because of that,
+        ascending."""
         assert self.generations[task] == 0, "only an eligible task can complete"
         self.left -= 1
         if self._exact is not None:
@@ -91,7 +97,8 @@ class Progress:
         return highest + 1
 
     def _move(self, v: int, generation: int) -> list[int]:
-        """Give `v` a lower generation; returns the children that have lost their last support by that."""
+        """Give `v` a lower generation; returns the children that have lost their last support by
+        that."""
         before = self.generations[v]
         self.generations[v] = generation
         self.sizes[before] -= self.cores[v]

@@ -1,7 +1,9 @@
-"""Which of a workflow's eligible tasks starts first: at random, as in the paper, or by the workflow's structure.
+"""Which of a workflow's eligible tasks starts first: at random, as in the paper, or by the
+workflow's structure.
 
-A selection ranks the tasks of a workflow once, when it arrives; random has no ranks and draws each time. Draws come
-from a small generator of our own (Lehmer's, modulus 2^31 - 1), so that the compiled simulation can make the same ones.
+A selection ranks the tasks of a workflow once, when it arrives; random has no ranks and draws each
+time. Draws come from a small generator of our own (Lehmer's, modulus 2^31 - 1), so that the
+compiled simulation can make the same ones.
 """
 
 import hashlib
@@ -53,7 +55,7 @@ SELECTIONS: Mapping[str, Selection] = {
 
 
 def find_selection(name: str) -> Selection:
-    """The selection of that name. UserError where there is none."""
+    """The selection of that name. UserError if there is none."""
     if name not in SELECTIONS:
         raise unknown_name("selection", name, SELECTIONS)
     return SELECTIONS[name]

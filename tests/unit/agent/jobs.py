@@ -1,4 +1,5 @@
-"""Runs of one job for the tests of the agent: a folder, a job file, a real agent process, and what it wrote."""
+"""Runs of one job for the tests of the agent: a folder, a job file, a real agent process, and what
+it wrote."""
 
 from __future__ import annotations
 
@@ -11,7 +12,14 @@ from typing import Any
 
 from tests.waiting import wait_until
 
-from windrow.agent.event_file import AgentStarted, AttemptFailed, AttemptFinished, AttemptStarted, Record, Tail
+from windrow.agent.event_file import (
+    AgentStarted,
+    AttemptFailed,
+    AttemptFinished,
+    AttemptStarted,
+    Record,
+    Tail,
+)
 from windrow.agent.folder import RunFolder
 from windrow.agent.job_file import JobFile, TaskSpec, write_job
 
@@ -39,15 +47,27 @@ class Run:
         return RunFolder.at(self.path)
 
     def write(self, *tasks: TaskSpec, job: int = 0, **more: Any) -> None:
-        given: dict[str, Any] = {"nodes": 1, "cores": 2, "memory_bytes": None, "walltime_s": 600, "grace_s": 2.0}
+        given: dict[str, Any] = {
+            "nodes": 1,
+            "cores": 2,
+            "memory_bytes": None,
+            "walltime_s": 600,
+            "grace_s": 2.0,
+        }
         self.folder.make(job)
         path = self.folder.job_file(job)
-        write_job(path, JobFile(run="test", job=job, tasks=tasks, **{**given, "poll_s": 0.05, **more}))
+        write_job(
+            path, JobFile(run="test", job=job, tasks=tasks, **{**given, "poll_s": 0.05, **more})
+        )
 
     def begin(self, job: int = 0, prefix: tuple[str, ...] = ()) -> subprocess.Popen[str]:
         """Start an agent, in a process group of its own, as a queue would."""
         command = [*prefix, sys.executable, "-m", "windrow.agent", str(self.path), str(job)]
-        env = {name: value for name, value in os.environ.items() if not name.startswith(("SLURM", "PBS", "OMP_"))}
+        env = {
+            name: value
+            for name, value in os.environ.items()
+            if not name.startswith(("SLURM", "PBS", "OMP_"))
+        }
         pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
         return subprocess.Popen(command, env={**env, **self.extra_env}, process_group=0, **pipes)
 

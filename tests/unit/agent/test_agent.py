@@ -12,8 +12,16 @@ from pathlib import Path
 import pytest
 from tests.unit.agent.jobs import Run, shell, task
 
-from windrow.agent.event_file import AgentLeft, AgentStarted, AttemptFinished, AttemptStarted, TaskDeclined, Writer
+from windrow.agent.event_file import (
+    AgentLeft,
+    AgentStarted,
+    AttemptFinished,
+    AttemptStarted,
+    TaskDeclined,
+    Writer,
+)
 from windrow.agent.event_file import AttemptFailed as Failed
+from windrow.model.attempt import DONE
 
 pytestmark = pytest.mark.slow
 
@@ -21,24 +29,55 @@ pytestmark = pytest.mark.slow
 def test_children_start_after_their_parents_and_the_agent_leaves(run: Run, tmp_path: Path) -> None:
     log = tmp_path / "log"
     tasks = [
-        shell(n, f"echo {n} >> '{log}'", parents=(n - 1,) if n else (), children=(n + 1,) if n < 4 else ())
+        shell(
+            n,
+            f"echo {n} >> '{log}'",
+            parents=(n - 1,) if n else (),
+            children=(n + 1,) if n < 4 else (),
+        )
         for n in range(5)
     ]
     code, printed = run.run(*tasks)
     assert (code, printed) == (0, "")
     assert log.read_text().split() == ["0", "1", "2", "3", "4"]
     assert run.finished() == [0, 1, 2, 3, 4]
-    assert run.events()[-1] == AgentLeft(run.events()[-1].at, "nothing is left to do")
+    assert run.events()[-1] == AgentLeft(run.events()[-1].at, DONE)
     times = [event.at for event in run.events()]
     assert times == sorted(times)
 
 
 def test_odd_characters_reach_the_program_as_they_are(run: Run, tmp_path: Path) -> None:
-    odd = ["a b", "'", '"', "$(touch x)", "; rm -rf", "new\nline", "*", "\\", "", "ü", os.fsdecode(b"\xff")]
+    odd = [
+        "a b",
+        "'",
+        '"',
+        "$(touch x)",
+        "; rm -rf",
+        "new\nline",
+        "*",
+        "\\",
+        "",
+        "ü",
+        os.fsdecode(b"\xff"),
+    ]
     folder = tmp_path / "odd $(name)\n;'\""
     folder.mkdir()
-    code = "import os, sys; open('got', 'wb').write(b'\\0'.join(map(os.fsencode, [*sys.argv[1:], os.environ['ODD']])))"
-    run.run(task(0, sys.executable, "-c", code, *odd, workdir=str(folder), env={"ODD": odd[5]}, outputs=("got",)))
+    code = (
+        "import os, sys; open('got', 'wb').write(b'\\0'.join(map(os.fsencode, [*sys.argv[1:], "
+        "os.environ['ODD']])))"
+    )
+    run.run(
+        task(
+            0,
+            sys.executable,
+            "-c",
+            code,
+            *odd,
+            workdir=str(folder),
+            env={"ODD": odd[5]},
+            outputs=("got",),
+        )
+    )
     assert run.finished() == [0]
     assert (folder / "got").read_bytes().split(b"\0") == [*map(os.fsencode, odd), b"new\nline"]
     assert [p.name for p in folder.iterdir()] == ["got"]
@@ -46,7 +85,10 @@ def test_odd_characters_reach_the_program_as_they_are(run: Run, tmp_path: Path) 
 
 def test_tasks_know_who_they_are(run: Run) -> None:
     run.extra_env |= {"WINDROW_QUEUE": "local", "WINDROW_JOB_NODES": "2"}
-    show = "echo $WINDROW_RUN $WINDROW_TASK $WINDROW_ATTEMPT $WINDROW_CORES $OMP_NUM_THREADS $WINDROW_NODES"
+    show = (
+        "echo $WINDROW_RUN $WINDROW_TASK $WINDROW_ATTEMPT $WINDROW_CORES $OMP_NUM_THREADS "
+        "$WINDROW_NODES"
+    )
     own = shell(1, show, cores=2, attempts=4, env={"OMP_NUM_THREADS": "7", "WINDROW_TASK": "liar"})
     run.run(shell(0, show), own, shell(2, show, nodes=2), nodes=2)
     host = os.uname().nodename
@@ -65,7 +107,9 @@ def test_output_is_kept_and_empty_files_are_not(run: Run) -> None:
 def test_a_failure_has_its_exit_code_and_last_lines_and_stops_its_descendants(run: Run) -> None:
     script = "seq 1 5000; exit 3"
     code, _ = run.run(
-        shell(0, script, children=(1,)), task(1, "true", parents=(0,), children=(2,)), task(2, "true", parents=(1,))
+        shell(0, script, children=(1,)),
+        task(1, "true", parents=(0,), children=(2,)),
+        task(2, "true", parents=(1,)),
     )
     assert code == 0
     (failed,) = run.failed()
@@ -76,7 +120,9 @@ def test_a_failure_has_its_exit_code_and_last_lines_and_stops_its_descendants(ru
 
 
 def test_last_lines_cannot_steer_a_terminal(run: Run) -> None:
-    run.run(shell(0, r"printf 'a\tb \033[1;31mred\033[0m \033]0;title\007 \302\233 \303\251\n'; exit 1"))
+    run.run(
+        shell(0, r"printf 'a\tb \033[1;31mred\033[0m \033]0;title\007 \302\233 \303\251\n'; exit 1")
+    )
     assert run.failed()[0].tail == "a\tb red ]0;title  é"
 
 
@@ -134,7 +180,9 @@ def test_a_task_may_replace_its_own_working_folder(run: Run, tmp_path: Path) -> 
     folder = tmp_path / "work"
     folder.mkdir()
     replaced = shell(0, f"rm -r '{folder}'; mkdir '{folder}'", workdir=str(folder), children=(1,))
-    run.run(replaced, shell(1, "echo x > made", workdir=str(folder), parents=(0,), outputs=("made",)))
+    run.run(
+        replaced, shell(1, "echo x > made", workdir=str(folder), parents=(0,), outputs=("made",))
+    )
     assert run.finished() == [0, 1]
 
 
@@ -150,7 +198,7 @@ def test_a_broken_events_file_of_another_job_stops_the_agent_and_is_named(run: R
     assert code == 2
     assert "jobs/1/events:1: is not an event" in printed
     assert "Traceback" not in printed
-    assert "jobs/1/events:1" in run.of(AgentLeft, 2)[0].why
+    assert "jobs/1/events:1" in run.of(AgentLeft, 2)[0].why.about
 
 
 def test_the_path_of_the_task_finds_its_program(run: Run, tmp_path: Path) -> None:
@@ -177,18 +225,25 @@ def test_a_program_found_beside_one_task_is_not_taken_for_another(run: Run, tmp_
 
 
 def test_programs_get_signals_as_the_system_made_them(run: Run) -> None:
-    """A pipe whose reader leaves must end its writer, which it does not where SIGPIPE is ignored."""
+    """A pipe whose reader leaves must end its writer, which it does not where SIGPIPE is
+    ignored."""
     run.run(shell(0, "grep SigIgn /proc/self/status; grep SigBlk /proc/self/status"))
-    masks = [int(line.split()[1], 16) for line in run.folder.task_out(0, 1).read_text().splitlines()]
+    masks = [
+        int(line.split()[1], 16) for line in run.folder.task_out(0, 1).read_text().splitlines()
+    ]
     ordinary = (1 << 31) - 1  # 32 and 33 belong to the C library
-    hangup = signal.getsignal(signal.SIGHUP) == signal.SIG_IGN  # as under nohup, which holds for all that it starts
+    hangup = (
+        signal.getsignal(signal.SIGHUP) == signal.SIG_IGN
+    )  # as under nohup, which holds for all that it starts
     assert [mask & ordinary for mask in masks] == [int(hangup), 0]
 
 
 def test_peak_memory_and_cpu_time_are_measured(run: Run) -> None:
     big = "x = bytearray(150_000_000); x[::4096] = b'1' * len(x[::4096])"
     busy = "import time\nwhile time.process_time() < 0.3: pass"
-    run.run(task(0, sys.executable, "-c", big), task(1, sys.executable, "-c", busy), task(2, "true"))
+    run.run(
+        task(0, sys.executable, "-c", big), task(1, sys.executable, "-c", busy), task(2, "true")
+    )
     by = {event.task: event for event in run.of(AttemptFinished)}
     assert 150_000_000 < by[0].peak_bytes < 250_000_000
     assert by[1].cpu_s >= 0.3 > by[2].cpu_s
@@ -218,7 +273,12 @@ def test_what_does_not_fit_before_the_deadline_is_not_started(run: Run) -> None:
 
 
 def test_what_never_fits_the_nodes_is_dropped_at_once(run: Run) -> None:
-    run.run(task(0, "true", cores=3), task(1, "true", nodes=2), task(2, "true", memory_bytes=11), memory_bytes=10)
+    run.run(
+        task(0, "true", cores=3),
+        task(1, "true", nodes=2),
+        task(2, "true", memory_bytes=11),
+        memory_bytes=10,
+    )
     assert [event.task for event in run.of(TaskDeclined)] == [0, 1, 2]
 
 
@@ -235,7 +295,8 @@ def test_a_job_runs_once(run: Run, tmp_path: Path) -> None:
 
 
 def test_parents_in_other_jobs_are_waited_for(run: Run) -> None:
-    """One is done before the agent starts, one while it waits, in a job that did not exist when it began."""
+    """One is done before the agent starts, one while it waits, in a job that did not exist when it
+    began."""
     run.write(task(5, "true"), job=1)
     assert run.run(job=1)[0] == 0
     run.write(task(0, "true", parents=(5,)), task(1, "true", parents=(5, 6)), job=2)
@@ -280,7 +341,11 @@ def test_waiting_for_others_ends_when_the_time_does(run: Run) -> None:
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
-    [([], "usage: "), (["x", "one"], "usage: "), (["nowhere", "3"], "nowhere/jobs/3/job.json: cannot be read")],
+    [
+        ([], "usage: "),
+        (["x", "one"], "usage: "),
+        (["nowhere", "3"], "nowhere/jobs/3/job.json: cannot be read"),
+    ],
 )
 def test_wrong_arguments_are_told(arguments: list[str], message: str, tmp_path: Path) -> None:
     command = [sys.executable, "-m", "windrow.agent", *arguments]
@@ -292,8 +357,11 @@ def test_wrong_arguments_are_told(arguments: list[str], message: str, tmp_path: 
 
 def test_the_agent_needs_nothing_but_the_standard_library() -> None:
     code = (
-        "import sys, windrow.agent.__main__, windrow.agent.node\nprint(*sorted(m.split('.')[0] for m in sys.modules))"
+        "import sys, windrow.agent.__main__, windrow.agent.node\n"
+        "print(*sorted(m.split('.')[0] for m in sys.modules))"
     )
-    answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    answer = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
     foreign = set(answer.stdout.split()) - set(sys.stdlib_module_names) - {"windrow"}
     assert {name for name in foreign if not name.startswith(("_", "sitecustomize"))} == set()

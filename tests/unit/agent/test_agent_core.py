@@ -1,4 +1,5 @@
-"""The agent's decisions, on random jobs with random luck, checked against what any execution must keep to."""
+"""The agent's decisions, on random jobs with random luck, checked against what any execution must
+keep to."""
 
 from __future__ import annotations
 
@@ -11,30 +12,48 @@ from hypothesis import strategies as st
 from tests.unit.agent.jobs import task
 
 from windrow.agent.core import AgentCore, StartAttempt
-from windrow.agent.event_file import AttemptFailed, AttemptFinished, AttemptLost, AttemptStarted, Record, TaskDeclined
+from windrow.agent.event_file import (
+    AttemptFailed,
+    AttemptFinished,
+    AttemptLost,
+    AttemptStarted,
+    Record,
+    TaskDeclined,
+)
 from windrow.agent.job_file import JobFile, TaskSpec
 from windrow.agent.order import Result
+from windrow.model.attempt import DONE
 
 NODES, CORES, MEMORY = 3, 4, 100
 
 
 def random_job(chance: random.Random) -> tuple[JobFile, list[int]]:
-    """A job whose tasks depend on each other and on tasks of other jobs, which are numbered from 1000."""
+    """A job whose tasks depend on each other and on tasks of other jobs, which are numbered from
+    1000."""
     count = chance.randrange(1, 25)
     elsewhere = [1000 + n for n in range(chance.randrange(4))]
-    parents = {n: [p for p in (*range(n), *elsewhere) if chance.random() < 0.1] for n in range(count)}
+    parents = {
+        n: [p for p in (*range(n), *elsewhere) if chance.random() < 0.1] for n in range(count)
+    }
     tasks = []
     for n in range(count):
         needs = {"cores": chance.randrange(1, 6), "memory_bytes": chance.choice([0, 10, 60, 101])}
         whole = {"nodes": chance.choice([0, 0, 0, 1, 2, 4])}
         children = tuple(c for c in range(count) if n in parents[c])
-        more = {"retries": chance.randrange(3), "expected_s": float(chance.randrange(1, 40)), **needs, **whole}
+        more = {
+            "retries": chance.randrange(3),
+            "expected_s": float(chance.randrange(1, 40)),
+            **needs,
+            **whole,
+        }
         tasks.append(task(n, "x", parents=tuple(parents[n]), children=children, **more))
     walltime_s = chance.choice([60.0, 300.0, 10_000.0])
     return JobFile("r", 0, NODES, CORES, MEMORY, walltime_s, tuple(tasks), grace_s=5.0), elsewhere
 
 
-def execute(core: AgentCore, elsewhere: list[int], chance: random.Random, at: float) -> list[Record]:
+def execute(
+    core: AgentCore, elsewhere: list[int], chance: random.Random, at: float
+) -> list[Record]:
     """Let it run with random durations and failures; sometimes it is told to stop."""
     records = core.take_records()
     running: list[tuple[float, StartAttempt]] = []
@@ -46,17 +65,24 @@ def execute(core: AgentCore, elsewhere: list[int], chance: random.Random, at: fl
             break
         if elsewhere and chance.random() < 0.4:
             parent = elsewhere.pop()
-            core.never(parent, "failed", at) if chance.random() < 0.3 else core.done_elsewhere(parent)
+            core.never(parent, "failed", at) if chance.random() < 0.3 else core.done_elsewhere(
+                parent
+            )
         elif running and chance.random() < 0.95:
             running.sort(key=lambda entry: entry[0])
             at, start = running.pop(0)
-            core.ended(Result(start.spec.task, start.attempt, 0, None, "" if chance.random() < 0.7 else "bad"), at)
+            core.ended(
+                Result(
+                    start.spec.task, start.attempt, 0, None, "" if chance.random() < 0.7 else "bad"
+                ),
+                at,
+            )
         else:
             at += 5
             core.drop_late(at)
         if chance.random() < 0.01:
             core.drain("told to", at)
-    core.end("end", at)
+    core.end(DONE, at)
     return records + core.take_records()
 
 
@@ -122,7 +148,10 @@ def test_every_execution_keeps_the_rules(seed: int) -> None:
 
 
 def test_without_bad_luck_everything_is_done() -> None:
-    tasks = tuple(task(n, "x", parents=(n - 1,) if n else (), children=(n + 1,) if n < 9 else ()) for n in range(10))
+    tasks = tuple(
+        task(n, "x", parents=(n - 1,) if n else (), children=(n + 1,) if n < 9 else ())
+        for n in range(10)
+    )
     core = AgentCore(JobFile("r", 0, 1, 1, None, 1000, tasks), 0.0)
     order = []
     while not core.is_done:
@@ -145,7 +174,9 @@ def test_a_task_waits_for_each_parent_elsewhere() -> None:
 
 
 def test_a_waiting_task_is_dropped_when_its_time_has_run_out() -> None:
-    core = AgentCore(JobFile("r", 0, 1, 1, None, 100, (task(0, "x", parents=(7,), expected_s=50),)), 0.0)
+    core = AgentCore(
+        JobFile("r", 0, 1, 1, None, 100, (task(0, "x", parents=(7,), expected_s=50),)), 0.0
+    )
     core.drop_late(45.0)
     assert not core.is_done
     core.drop_late(45.1)

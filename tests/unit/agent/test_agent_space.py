@@ -42,7 +42,9 @@ def test_a_file_larger_than_expected_leaves_no_room() -> None:
     assert core.is_done
     declined = [record for record in core.take_records() if isinstance(record, TaskDeclined)]
     assert {record.task for record in declined} == {1, 2, 3}
-    assert {record.why for record in declined} == {"the limit on space leaves no room for its files"}
+    assert {record.why for record in declined} == {
+        "the limit on space leaves no room for its files"
+    }
 
 
 def test_a_task_that_finds_no_space_has_not_failed(run: Run) -> None:

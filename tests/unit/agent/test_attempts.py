@@ -1,4 +1,5 @@
-"""What attempts leave behind, by a real agent: outputs that they made, whole, or what was there before."""
+"""What attempts leave behind, by a real agent: outputs that they made, whole, or what was there
+before."""
 
 from __future__ import annotations
 
@@ -21,14 +22,17 @@ pytestmark = pytest.mark.slow
 
 
 def elsewhere(number: int, script: str, *outputs: str, **more: object) -> TaskSpec:
-    """A task whose script gets the names of its outputs as $1, $2, ... and may write them elsewhere."""
+    """A task whose script gets the names of its outputs as $1, $2, ... and may write them
+    elsewhere."""
     marks = tuple((4 + i, name.rfind("/") + 1, i) for i, name in enumerate(outputs))
     command = ("/bin/sh", "-c", script, "sh", *outputs)
     return task(number, *command, outputs=outputs, elsewhere=marks, **more)
 
 
 def names(folder: Path) -> list[str]:
-    return sorted(str(p.relative_to(folder)) for p in folder.rglob("*") if p.is_file() or p.is_symlink())
+    return sorted(
+        str(p.relative_to(folder)) for p in folder.rglob("*") if p.is_file() or p.is_symlink()
+    )
 
 
 @pytest.fixture
@@ -46,7 +50,10 @@ def test_a_stale_file_is_no_output(run: Run, here: Path) -> None:
         cores=1,
     )
     old = here / "old.txt"
-    why = f"exit code 0, but its output {old} was not created (an older {old} exists and was left unchanged)"
+    why = (
+        f"exit code 0, but its output {old} was not created (an older {old} exists and was "
+        "left unchanged)"
+    )
     assert [failed.why for failed in run.failed()] == [why, why]
     assert names(here) == ["old.txt"]
     assert old.read_text() == "stale"
@@ -56,7 +63,12 @@ def test_what_a_failed_attempt_wrote_is_gone_and_the_old_file_is_back(run: Run, 
     for name in ("a.txt", "b.txt"):
         (here / name).write_text("last week's")
     run.run(
-        shell(0, "echo half > a.txt; mkdir new; echo half > new/x; false", outputs=("a.txt", "new"), workdir=str(here)),
+        shell(
+            0,
+            "echo half > a.txt; mkdir new; echo half > new/x; false",
+            outputs=("a.txt", "new"),
+            workdir=str(here),
+        ),
         elsewhere(1, "echo half > $1; false", "b.txt", workdir=str(here)),
     )
     assert [failed.why for failed in run.failed()] == ["exit code 1", "exit code 1"]
@@ -73,7 +85,10 @@ def test_a_retry_finds_nothing_of_the_attempt_before(run: Run, here: Path) -> No
     )
     assert sorted(run.finished()) == [0, 1]
     assert {failed.exit for failed in run.failed()} == {1}
-    assert [(name, (here / name).read_text()) for name in names(here)] == [("a.txt", "3\n"), ("b.txt", "3\n")]
+    assert [(name, (here / name).read_text()) for name in names(here)] == [
+        ("a.txt", "3\n"),
+        ("b.txt", "3\n"),
+    ]
 
 
 def test_folders_of_outputs_are_made(run: Run, here: Path) -> None:
@@ -85,7 +100,9 @@ def test_folders_of_outputs_are_made(run: Run, here: Path) -> None:
     assert names(here) == ["deep/down/a.txt", "deeper/still/b.txt"]
 
 
-def test_outputs_written_elsewhere_come_together_with_what_lies_beside_them(run: Run, here: Path) -> None:
+def test_outputs_written_elsewhere_come_together_with_what_lies_beside_them(
+    run: Run, here: Path
+) -> None:
     (here / "out").mkdir()
     (here / "out" / "x.bam").write_text("old")
     script = """
@@ -103,7 +120,9 @@ def test_outputs_written_elsewhere_come_together_with_what_lies_beside_them(run:
 @pytest.mark.parametrize("way", ["in place", "elsewhere"])
 def test_a_stopped_task_leaves_nothing_half_written(run: Run, here: Path, way: str) -> None:
     (here / "a.txt").write_text("old")
-    script = f"trap '' TERM; echo half > $1; echo $$ > '{here.parent}/pid'; while :; do sleep 0.05; done"
+    script = (
+        f"trap '' TERM; echo half > $1; echo $$ > '{here.parent}/pid'; while :; do sleep 0.05; done"
+    )
     if way == "elsewhere":
         spec = elsewhere(0, script, "a.txt", workdir=str(here))
     else:
@@ -120,14 +139,16 @@ def test_a_stopped_task_leaves_nothing_half_written(run: Run, here: Path, way: s
 
 @pytest.mark.parametrize("way", ["in place", "elsewhere"])
 @pytest.mark.parametrize("ends", ["0", "1"])
-def test_the_attempt_after_a_killed_agent_makes_all_right(run: Run, here: Path, way: str, ends: str) -> None:
+def test_the_attempt_after_a_killed_agent_makes_all_right(
+    run: Run, here: Path, way: str, ends: str
+) -> None:
     (here / "a.txt").write_text("old")
     script = f"""
         if test $WINDROW_ATTEMPT = 1; then echo half > $1; echo $$ > '{here.parent}/pid'; sleep 1000; fi
         test ! -e $1 || exit 9
         echo whole > $1
         exit {ends}
-    """
+    """  # noqa: E501
     if way == "elsewhere":
         spec = elsewhere(0, script, "a.txt", workdir=str(here))
     else:
@@ -138,10 +159,14 @@ def test_the_attempt_after_a_killed_agent_makes_all_right(run: Run, here: Path, 
         os.kill(run.agent_pid(), signal.SIGKILL)
         agent.communicate(timeout=20)
     if way == "elsewhere":
-        assert (here / "a.txt").read_text() == "old"  # nothing half written under its name, even now
+        assert (
+            here / "a.txt"
+        ).read_text() == "old"  # nothing half written under its name, even now
     else:
         assert (here / ".a.txt.windrow-old").read_text() == "old"
-    again = TaskSpec(**{**{name: getattr(spec, name) for name in TaskSpec.__slots__}, "attempts": 1})
+    again = TaskSpec(
+        **{**{name: getattr(spec, name) for name in TaskSpec.__slots__}, "attempts": 1}
+    )
     run.run(again, job=1)
     assert [failed.exit for failed in run.failed(1)] == ([1] if ends == "1" else [])
     assert names(here) == ["a.txt"]
@@ -153,7 +178,9 @@ def test_what_is_in_the_way_is_said(run: Run, here: Path) -> None:
     run.run(
         shell(0, "true", outputs=("file/a.txt",), workdir=str(here)),
         elsewhere(1, "true", "file/b.txt", workdir=str(here)),
-        elsewhere(2, "echo x > $1; mkdir -p d.txt/x; rm -r $(dirname $1)", "d.txt", workdir=str(here)),
+        elsewhere(
+            2, "echo x > $1; mkdir -p d.txt/x; rm -r $(dirname $1)", "d.txt", workdir=str(here)
+        ),
         task(3, "true"),
     )
     whys = {failed.task: failed.why for failed in run.failed()}
@@ -166,14 +193,27 @@ def test_what_is_in_the_way_is_said(run: Run, here: Path) -> None:
 
 def test_exit_codes_of_shells_are_explained(run: Run, here: Path) -> None:
     (here / "text").write_text("hello")
-    scripts = ["seq 1 1000000 | head -n 1; exit 141", "echo a | grep b", "./text", "no-such-program-here", "exit 1"]
+    scripts = [
+        "seq 1 1000000 | head -n 1; exit 141",
+        "echo a | grep b",
+        "./text",
+        "no-such-program-here",
+        "exit 1",
+    ]
     run.run(
-        *(shell(n, script, workdir=str(here)) for n, script in enumerate(scripts)), task(9, "grep", "x", "/dev/null")
+        *(shell(n, script, workdir=str(here)) for n, script in enumerate(scripts)),
+        task(9, "grep", "x", "/dev/null"),
     )
     whys = {failed.task: failed.why for failed in run.failed()}
-    assert whys[0].startswith("exit code 141: a program in a pipe wrote to one that had already exited (SIGPIPE)")
+    assert whys[0].startswith(
+        "exit code 141: a program in a pipe wrote to one that had already exited (SIGPIPE)"
+    )
     assert "`|| true`" in whys[0]
-    assert whys[1] == "exit code 1: grep exits with 1 when nothing matches; write `grep ... || true` if that is fine"
+    assert (
+        whys[1]
+        == "exit code 1: grep exits with 1 when nothing matches; write `grep ... || true` if "
+        "that is fine"
+    )
     assert whys[2].startswith("exit code 126: ")
     assert whys[3].startswith("exit code 127: a program was not found")
     assert (whys[4], whys[9]) == ("exit code 1", "exit code 1")

@@ -29,7 +29,9 @@ from windrow.agent.event_file import (
 )
 from windrow.agent.order import Moved
 from windrow.errors import InputError, OutsideError
+from windrow.model.attempt import Leave, Leaving
 
+_LEFT = Leaving(Leave.TROUBLE, "y")
 times = st.floats(0, 2e9)
 ints = st.integers(0, 2**40)
 texts = st.text(max_size=30)
@@ -39,10 +41,23 @@ records: st.SearchStrategy[Record] = st.one_of(
     st.builds(AgentStarted, times, texts, ints, texts, st.lists(texts).map(tuple)),
     st.builds(AttemptStarted, times, ints, ints, st.lists(ints).map(tuple)),
     st.builds(AttemptFinished, times, ints, ints, times, times, ints, moved=moved),
-    st.builds(AttemptFailed, times, ints, ints, times, codes, codes, texts, st.booleans(), texts, times, ints),
+    st.builds(
+        AttemptFailed,
+        times,
+        ints,
+        ints,
+        times,
+        codes,
+        codes,
+        texts,
+        st.booleans(),
+        texts,
+        times,
+        ints,
+    ),
     st.builds(TaskDeclined, times, ints, texts),
     st.builds(AttemptLost, times, ints, texts),
-    st.builds(AgentLeft, times, texts),
+    st.builds(AgentLeft, times, st.builds(Leaving, st.sampled_from(Leave), texts)),
 )
 
 
@@ -55,7 +70,7 @@ def test_a_record_is_one_line_and_comes_back(record: Record) -> None:
     assert decode(line.encode()) == record
 
 
-WRITTEN_BEFORE = """\
+LINES = """\
 {"at":1.5,"what":"job-started","host":"n1","pid":7,"queue_id":"12","hosts":["n1","n2"],"by_job":null}
 {"at":2.0,"what":"task-started","task":0,"attempt":1,"nodes":[0,1]}
 {"at":3.0,"what":"task-finished","task":0,"attempt":1,"begun":2.0,"cpu_s":0.5,"peak_bytes":9}
@@ -63,12 +78,12 @@ WRITTEN_BEFORE = """\
 "final":true,"tail":"x","cpu_s":0.0,"peak_bytes":0,"cause":"program"}
 {"at":3.0,"what":"task-dropped","task":2,"why":"no time"}
 {"at":4.0,"what":"task-lost","task":3,"why":"gone","cause":"lost"}
-{"at":5.0,"what":"job-ended","why":"done"}
-"""
+{"at":5.0,"what":"job-ended","why":["done",""]}
+"""  # noqa: E501
 
 
-def test_files_written_before_classes_were_renamed_are_read_and_written_alike() -> None:
-    lines = WRITTEN_BEFORE.splitlines(keepends=True)
+def test_a_line_of_each_kind_is_read_and_written_alike() -> None:
+    lines = LINES.splitlines(keepends=True)
     assert [encode(decode(line.encode())) for line in lines] == lines
     kinds = [type(decode(line.encode())) for line in lines]
     assert kinds == [
@@ -84,7 +99,9 @@ def test_files_written_before_classes_were_renamed_are_read_and_written_alike() 
 
 @pytest.mark.slow
 @given(st.lists(records, min_size=1, max_size=6), st.data())
-def test_a_reader_sees_each_record_once_however_the_file_grows(written: list[Record], data: st.DataObject) -> None:
+def test_a_reader_sees_each_record_once_however_the_file_grows(
+    written: list[Record], data: st.DataObject
+) -> None:
     whole = "".join(map(encode, written)).encode()
     cuts = sorted(data.draw(st.lists(st.integers(0, len(whole)), max_size=5)))
     with TemporaryDirectory() as folder:
@@ -100,28 +117,34 @@ def test_a_reader_sees_each_record_once_however_the_file_grows(written: list[Rec
 
 def test_a_hole_in_the_middle_is_an_error_that_names_the_line(tmp_path: Path) -> None:
     path = tmp_path / "events"
-    path.write_text(encode(AttemptLost(1, 2, "x")) + '{"at": 3, "wh\n' + encode(AgentLeft(4, "y")))
+    path.write_text(
+        encode(AttemptLost(1, 2, "x")) + '{"at": 3, "wh\n' + encode(AgentLeft(4, _LEFT))
+    )
     with pytest.raises(InputError, match=r"events:2: is not an event"):
         Tail(path).read()
 
 
 def test_what_has_not_arrived_yet_is_waited_for(tmp_path: Path) -> None:
     """A network file system may show the second write before the first, with zeros in its place."""
-    path, first, second = tmp_path / "events", encode(AttemptLost(1, 2, "x")), encode(AgentLeft(4, "y"))
+    path, first, second = (
+        tmp_path / "events",
+        encode(AttemptLost(1, 2, "x")),
+        encode(AgentLeft(4, _LEFT)),
+    )
     tail = Tail(path)
     path.write_bytes(b"\0" * len(first) + second.encode())
     assert tail.read() == []
     path.write_text(first + second)
-    assert tail.read() == [AttemptLost(1, 2, "x"), AgentLeft(4, "y")]
+    assert tail.read() == [AttemptLost(1, 2, "x"), AgentLeft(4, _LEFT)]
     assert tail.has_ended
 
 
 def test_nothing_is_in_the_file_before_it_is_flushed(tmp_path: Path) -> None:
     writer = Writer(tmp_path / "events")
-    writer.add(AgentLeft(1, "x"))
+    writer.add(AgentLeft(1, _LEFT))
     assert Tail(tmp_path / "events").read() == []
     writer.flush()
-    assert Tail(tmp_path / "events").read() == [AgentLeft(1, "x")]
+    assert Tail(tmp_path / "events").read() == [AgentLeft(1, _LEFT)]
     assert (tmp_path / "events").stat().st_mode & 0o777 == 0o600
 
 
@@ -136,10 +159,12 @@ def test_a_write_that_does_not_fit_is_taken_back_whole(tmp_path: Path) -> None:
 import sys
 from pathlib import Path
 from windrow.agent.event_file import Writer, AgentLeft
+from windrow.model.attempt import Leave, Leaving
 from windrow.errors import OutsideError
 writer = Writer(Path(sys.argv[1]))
 for n in range(1000):
-    writer.add(AgentLeft(n, "a" * 40)); writer.add(AgentLeft(n, "b" * 40))
+    writer.add(AgentLeft(n, Leaving(Leave.TROUBLE, "a" * 40)))
+    writer.add(AgentLeft(n, Leaving(Leave.TROUBLE, "b" * 40)))
     try:
         writer.flush()
     except OutsideError as error:

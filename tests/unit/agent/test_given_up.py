@@ -10,7 +10,6 @@ from tests.unit.agent.jobs import Run, shell
 from windrow.agent.claim import fence, is_fenced
 from windrow.agent.desk import Elsewhere
 from windrow.agent.event_file import (
-    DONE,
     AgentLeft,
     AttemptFinished,
     AttemptStarted,
@@ -19,6 +18,7 @@ from windrow.agent.event_file import (
     Writer,
 )
 from windrow.agent.job_file import read_job
+from windrow.model.attempt import DONE
 
 pytestmark = pytest.mark.slow
 
@@ -52,7 +52,8 @@ def test_a_job_that_starts_after_it_was_given_up_does_nothing(run: Run) -> None:
 
 
 def test_what_a_given_up_job_finishes_is_not_run_again(run: Run, tmp_path: Path) -> None:
-    """Task 0 was done before the new job began, task 2 is done while task 1 runs; task 4 shows that this was heard."""
+    """Task 0 was done before the new job began, task 2 is done while task 1 runs; task 4 shows that
+    this was heard."""
     go, log = tmp_path / "go", tmp_path / "log"
     run.folder.make(0)
     old = Writer(run.folder.events(0))
@@ -61,7 +62,13 @@ def test_what_a_given_up_job_finishes_is_not_run_again(run: Run, tmp_path: Path)
     mark = f"echo $WINDROW_TASK >> '{log}'"
     run.write(
         shell(0, mark, children=(1,)),
-        shell(1, f"{mark}; until [ -e '{go}' ]; do sleep 0.02; done", parents=(0,), children=(3,), cores=2),
+        shell(
+            1,
+            f"{mark}; until [ -e '{go}' ]; do sleep 0.02; done",
+            parents=(0,),
+            children=(3,),
+            cores=2,
+        ),
         shell(2, mark, children=(3,), expected_s=0.5, cores=2),
         shell(3, mark, parents=(1, 2)),
         shell(4, "true", parents=(99,)),
@@ -82,7 +89,8 @@ def test_what_a_given_up_job_finishes_is_not_run_again(run: Run, tmp_path: Path)
 
 
 def test_what_a_given_up_job_had_on_its_nodes_does_not_count_when_it_is_committed(run: Run) -> None:
-    """For the run it was undone when the job was given up: an agent that started readers of it would be alone."""
+    """For the run it was undone when the job was given up: an agent that started readers of it
+    would be alone."""
     run.folder.make(0)
     old = Writer(run.folder.events(0))
     old.add(AttemptFinished(1.0, 0, 1, 0.0, 0.0, 0, local=("a",)))

@@ -46,14 +46,33 @@ def test_variables_of_a_task() -> None:
     node = NodeShape(8, None, None, (("gpus", 4), ("lic", 2)))
 
     def env(gpus: tuple[int, ...] | None, **needs: object) -> dict[str, str]:
-        order = order_for(spec(**needs), 1, run="r", out=Path("o"), hosts=["h"], node=node, patience_s=0, gpus=gpus)
+        order = order_for(
+            spec(**needs),
+            1,
+            run="r",
+            out=Path("o"),
+            hosts=["h"],
+            node=node,
+            patience_s=0,
+            gpus=gpus,
+        )
         return {k: v for k, v in order.env.items() if k.endswith(("GPUS", "BYTES", "LIC", "CORES"))}
 
     assert env(None) == {"WINDROW_CORES": "1"}
     assert env(()) == {"WINDROW_CORES": "1", "WINDROW_GPUS": "0"}
-    some = {"WINDROW_CORES": "2", "WINDROW_GPUS": "1", "WINDROW_RESOURCE_LIC": "2", "WINDROW_DISK_BYTES": "9"}
+    some = {
+        "WINDROW_CORES": "2",
+        "WINDROW_GPUS": "1",
+        "WINDROW_RESOURCE_LIC": "2",
+        "WINDROW_DISK_BYTES": "9",
+    }
     assert env((3,), cores=2, disk_bytes=9, counts=(("gpus", 1), ("lic", 2))) == some
-    whole = {"WINDROW_CORES": "8", "WINDROW_GPUS": "4", "WINDROW_RESOURCE_LIC": "2", "WINDROW_MEMORY_BYTES": "7"}
+    whole = {
+        "WINDROW_CORES": "8",
+        "WINDROW_GPUS": "4",
+        "WINDROW_RESOURCE_LIC": "2",
+        "WINDROW_MEMORY_BYTES": "7",
+    }
     assert env(None, nodes=1, memory_bytes=7, counts=(("gpus", 1),)) == whole
 
 
@@ -65,7 +84,10 @@ def test_a_job_file_without_them_is_as_it_was(tmp_path: Path) -> None:
         assert read_job(tmp_path / "job.json") == job
         written = json.loads((tmp_path / "job.json").read_text())
         assert ("disk_bytes" in written, "counts" in written) == (disk is not None, bool(counts))
-        assert ("disk_bytes" in written["tasks"][0], "counts" in written["tasks"][0]) == (bool(disk), bool(counts))
+        assert ("disk_bytes" in written["tasks"][0], "counts" in written["tasks"][0]) == (
+            bool(disk),
+            bool(counts),
+        )
 
 
 def test_who_waits_for_a_gpu_keeps_no_cores_from_others() -> None:

@@ -16,7 +16,9 @@ from windrow.agent.job_file import JobFile, TaskSpec, read_job, write_job
 from windrow.errors import InputError
 
 # Any text, and the escapes by which Python stands for bytes that are no text.
-texts = st.text(st.characters(exclude_categories=()) | st.characters(min_codepoint=0xDC80, max_codepoint=0xDCFF))
+texts = st.text(
+    st.characters(exclude_categories=()) | st.characters(min_codepoint=0xDC80, max_codepoint=0xDCFF)
+)
 numbers = st.lists(st.integers(0, 10**6), max_size=4).map(tuple)
 specs = st.builds(
     TaskSpec,
@@ -65,7 +67,9 @@ def test_a_missing_file_is_named(tmp_path: Path) -> None:
         read_job(tmp_path / "job.json")
 
 
-@pytest.mark.parametrize("text", ["", "[]", "{}", '{"tasks": [{}]}', '{"tasks": 3}', '{"tasks": [], "colour": "red"}'])
+@pytest.mark.parametrize(
+    "text", ["", "[]", "{}", '{"tasks": [{}]}', '{"tasks": 3}', '{"tasks": [], "colour": "red"}']
+)
 def test_anything_else_is_refused(tmp_path: Path, text: str) -> None:
     path = tmp_path / "job.json"
     path.write_text(text)
@@ -85,7 +89,10 @@ def test_a_task_without_command_is_refused(tmp_path: Path) -> None:
 
 def test_reading_costs_the_same_for_each_task(tmp_path: Path) -> None:
     def reading(tasks: int) -> int:
-        many = tuple(task(n, "prog", "--in", f"file-{n}", outputs=(f"out-{n}",), parents=(n,)) for n in range(tasks))
+        many = tuple(
+            task(n, "prog", "--in", f"file-{n}", outputs=(f"out-{n}",), parents=(n,))
+            for n in range(tasks)
+        )
         write_job(tmp_path / "job.json", JobFile("r", 0, 1, 1, None, 60, many))
         return steps(lambda: read_job(tmp_path / "job.json"))
 

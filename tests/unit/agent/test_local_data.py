@@ -1,4 +1,5 @@
-"""Jobs whose nodes have disks of their own: what stays there, what leaves when, and that nothing is left."""
+"""Jobs whose nodes have disks of their own: what stays there, what leaves when, and that nothing is
+left."""
 
 from __future__ import annotations
 
@@ -14,7 +15,13 @@ from tests.unit.agent.jobs import Run, shell
 from tests.unit.agent.test_nodes import cluster  # noqa: F401  (a fixture)
 from tests.waiting import read_pid, wait_until
 
-from windrow.agent.event_file import AttemptFinished, AttemptLost, AttemptStarted, OutputsCommitted, TaskDeclined
+from windrow.agent.event_file import (
+    AttemptFinished,
+    AttemptLost,
+    AttemptStarted,
+    OutputsCommitted,
+    TaskDeclined,
+)
 from windrow.agent.job_file import TaskSpec
 
 
@@ -65,12 +72,16 @@ def test_what_only_this_job_reads_never_leaves_its_node(run: Run, work: Path) ->
     first, second = run.of(AttemptFinished)
     assert (first.local, first.sizes, second.local, second.sizes) == (("mid",), (3,), (), (6,))
     assert [start.near_bytes for start in run.of(AttemptStarted)] == [0, 3]
-    assert (first.moved, second.moved) == ((("in", "home", 3),), (("mid", "hit", 3), ("out", "commit", 6)))
+    assert (first.moved, second.moved) == (
+        (("in", "home", 3),),
+        (("mid", "hit", 3), ("out", "commit", 6)),
+    )
 
 
 @pytest.mark.slow
 def test_outputs_are_committed_by_the_one_mechanism(run: Run, work: Path) -> None:
-    """Folders, several files, older versions, failures: the shared files are as without a disk of the node's own."""
+    """Folders, several files, older versions, failures: the shared files are as without a disk of
+    the node's own."""
     (work / "old").write_text("old\n")
     (work / "tree").mkdir()
     (work / "tree" / "old").write_text("old\n")
@@ -89,7 +100,17 @@ def test_outputs_are_committed_by_the_one_mechanism(run: Run, work: Path) -> Non
     ]
     run.run(*tasks, **scratch(work))
     assert run.finished() == [0]
-    assert files(work) == ["b", "deep", "deep/a", "in", "old", "tree", "tree/new"]
+    assert files(work) == [
+        "b",
+        "deep",
+        "deep/a",
+        "in",
+        "old",
+        "tree",
+        "tree.before-1",
+        "tree.before-1/old",
+        "tree/new",
+    ]
     assert (work / "old").read_text() == "old\n"
     whys = {failed.task: failed.why for failed in run.failed()}
     assert whys[3] == f"exit code 0, but its output {work}/old2 is missing"
@@ -100,9 +121,17 @@ def test_outputs_are_committed_by_the_one_mechanism(run: Run, work: Path) -> Non
 def test_what_a_task_reads_that_will_not_run_here_is_committed(run: Run, work: Path) -> None:
     first, second = chain(work)
     late = shell(
-        2, "cat mid > late", inputs=("mid",), outputs=("late",), parents=(0,), workdir=str(work), expected_s=900
+        2,
+        "cat mid > late",
+        inputs=("mid",),
+        outputs=("late",),
+        parents=(0,),
+        workdir=str(work),
+        expected_s=900,
     )
-    first = TaskSpec(**{**{n: getattr(first, n) for n in first.__dataclass_fields__}, "children": (1, 2)})
+    first = TaskSpec(
+        **{**{n: getattr(first, n) for n in first.__dataclass_fields__}, "children": (1, 2)}
+    )
     run.run(first, second, late, **scratch(work))
     assert sorted(run.finished()) == [0, 1]
     assert [declined.task for declined in run.of(TaskDeclined)] == [2]
@@ -168,11 +197,23 @@ def test_what_jobs_that_are_over_left_is_removed(run: Run, work: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_reader_on_another_node_gets_the_file_through_the_shared_folder(cluster: Run, work: Path) -> None:  # noqa: F811
+def test_a_reader_on_another_node_gets_the_file_through_the_shared_folder(
+    cluster: Run,  # noqa: F811
+    work: Path,
+) -> None:
     given: dict[str, Any] = {"workdir": str(work), "cores": 2}
-    make = shell(0, "echo m > mid; sleep 0.2", outputs=("mid",), local=("mid",), children=(1, 2), **given)
+    make = shell(
+        0, "echo m > mid; sleep 0.2", outputs=("mid",), local=("mid",), children=(1, 2), **given
+    )
     readers = [
-        shell(n, f"cat mid > out{n}; sleep 0.5", inputs=("mid",), outputs=(f"out{n}",), parents=(0,), **given)
+        shell(
+            n,
+            f"cat mid > out{n}; sleep 0.5",
+            inputs=("mid",),
+            outputs=(f"out{n}",),
+            parents=(0,),
+            **given,
+        )
         for n in (1, 2)
     ]
     code, printed = cluster.run(make, *readers, nodes=2, **scratch(work))
@@ -186,14 +227,20 @@ def test_a_reader_on_another_node_gets_the_file_through_the_shared_folder(cluste
 
 @pytest.mark.slow
 def test_without_namespaces_a_folder_of_links_does(run: Run, work: Path) -> None:
-    """No nsenter is found: relative names lead to the node's disk; a command with whole names runs on shared files."""
+    """No nsenter is found: relative names lead to the node's disk; a command with whole names runs
+    on shared files."""
     (work.parent / "bin").mkdir()
     (work.parent / "bin" / "cat").symlink_to("/bin/cat")
     run.extra_env["PATH"] = str(work.parent / "bin")
     (work / "tool").write_text("#!/bin/sh\ncat in\n")
     (work / "tool").chmod(0o755)
     whole = shell(
-        2, f"cat {work}/mid > {work}/whole", inputs=("mid",), outputs=("whole",), parents=(0,), workdir=str(work)
+        2,
+        f"cat {work}/mid > {work}/whole",
+        inputs=("mid",),
+        outputs=("whole",),
+        parents=(0,),
+        workdir=str(work),
     )
     first = shell(
         0,

@@ -26,17 +26,41 @@ def write(file: Path, text: str) -> None:
     ("files", "cores", "memory"),
     [
         ({}, 8, REAL_MEMORY),
-        ({"a/b/cpu.max": "150000 100000\n", "a/memory.max": "1000000\n"}, 2, 10**6),  # a group above counts, too
+        (
+            {"a/b/cpu.max": "150000 100000\n", "a/memory.max": "1000000\n"},
+            2,
+            10**6,
+        ),  # a group above counts, too
         ({"a/b/cpu.max": "max 100000\n", "memory.max": "max\n"}, 8, REAL_MEMORY),
-        ({"cpu.max": "50000 100000\n", "memory.max": "7\n"}, 1, 7),  # a container's own group shown as the root
-        ({"cpu,cpuacct/b/cpu.cfs_quota_us": "300000\n", "cpu,cpuacct/b/cpu.cfs_period_us": "100000\n"}, 3, REAL_MEMORY),
-        ({"cpu,cpuacct/b/cpu.cfs_quota_us": "-1\n", "cpu,cpuacct/b/cpu.cfs_period_us": "100000\n"}, 8, REAL_MEMORY),
+        (
+            {"cpu.max": "50000 100000\n", "memory.max": "7\n"},
+            1,
+            7,
+        ),  # a container's own group shown as the root
+        (
+            {
+                "cpu,cpuacct/b/cpu.cfs_quota_us": "300000\n",
+                "cpu,cpuacct/b/cpu.cfs_period_us": "100000\n",
+            },
+            3,
+            REAL_MEMORY,
+        ),
+        (
+            {
+                "cpu,cpuacct/b/cpu.cfs_quota_us": "-1\n",
+                "cpu,cpuacct/b/cpu.cfs_period_us": "100000\n",
+            },
+            8,
+            REAL_MEMORY,
+        ),
         ({"memory/b/memory.limit_in_bytes": "2000000\n"}, 8, 2 * 10**6),
         ({"memory/memory.limit_in_bytes": "9223372036854771712\n"}, 8, REAL_MEMORY),
         ({"memory/b/memory.limit_in_bytes": "no number\n", "cpu.max": ""}, 8, REAL_MEMORY),
     ],
 )
-def test_control_groups_are_respected(tmp_path: Path, files: dict[str, str], cores: int, memory: int) -> None:
+def test_control_groups_are_respected(
+    tmp_path: Path, files: dict[str, str], cores: int, memory: int
+) -> None:
     for name, text in files.items():
         write(tmp_path / name, text)
     own = tmp_path / "own"

@@ -13,7 +13,11 @@ from windrow.agent.machine import MemoryKills
     ("group", "file", "text"),
     [
         ("0::/job_7/step", "job_7/step/memory.events", "low 0\nmax 12\noom {0}\noom_kill {0}\n"),
-        ("9:cpu:/x\n4:memory:/job_7", "memory/job_7/memory.oom_control", "under_oom 0\noom_kill {0}\n"),
+        (
+            "9:cpu:/x\n4:memory:/job_7",
+            "memory/job_7/memory.oom_control",
+            "under_oom 0\noom_kill {0}\n",
+        ),
     ],
 )
 def test_new_kills_are_told_once(tmp_path: Path, group: str, file: str, text: str) -> None:

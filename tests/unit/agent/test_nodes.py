@@ -10,7 +10,13 @@ import pytest
 from tests.unit.agent.jobs import Run, shell, task
 from tests.waiting import is_alive, read_pid, wait_until
 
-from windrow.agent.event_file import AgentLeft, AgentStarted, AttemptLost, AttemptStarted, TaskDeclined
+from windrow.agent.event_file import (
+    AgentLeft,
+    AgentStarted,
+    AttemptLost,
+    AttemptStarted,
+    TaskDeclined,
+)
 from windrow.agent.hosts import Hosts, find_hosts, queue_id
 from windrow.errors import OutsideError, UserError
 
@@ -66,7 +72,10 @@ def test_tasks_run_on_every_node_and_say_what_they_printed(cluster: Run) -> None
 @pytest.mark.slow
 def test_failures_on_other_nodes_are_told_in_full(cluster: Run, tmp_path: Path) -> None:
     odd = 'it\'s "odd"\n$(x) \udcff'
-    tasks = [task(n, "/bin/sh", "-c", 'printf %s "$1"; exit 4', "sh", odd, cores=2, retries=1) for n in range(3)]
+    tasks = [
+        task(n, "/bin/sh", "-c", 'printf %s "$1"; exit 4', "sh", odd, cores=2, retries=1)
+        for n in range(3)
+    ]
     cluster.run(*tasks, nodes=3)
     assert sorted((f.task, f.attempt, f.exit, f.final) for f in cluster.failed()) == [
         (n, a, 4, a == 2) for n in range(3) for a in (1, 2)
@@ -77,9 +86,17 @@ def test_failures_on_other_nodes_are_told_in_full(cluster: Run, tmp_path: Path) 
 @pytest.mark.slow
 def test_a_file_of_another_node_may_come_late(cluster: Run, tmp_path: Path) -> None:
     """An output that shows up within the patience counts; an input that does so is waited for."""
-    late = shell(0, "(sleep 0.6; echo x > late) & sleep 0.1", workdir=str(tmp_path), outputs=("late",), cores=2)
+    late = shell(
+        0,
+        "(sleep 0.6; echo x > late) & sleep 0.1",
+        workdir=str(tmp_path),
+        outputs=("late",),
+        cores=2,
+    )
     reader = shell(1, "cat early", workdir=str(tmp_path), inputs=("early",), cores=2)
-    writer = shell(2, "sleep 0.6; echo y > early", workdir=str(tmp_path), outputs=("early",), cores=2)
+    writer = shell(
+        2, "sleep 0.6; echo y > early", workdir=str(tmp_path), outputs=("early",), cores=2
+    )
     never = shell(3, "true", workdir=str(tmp_path), outputs=("never",), expected_s=0.5)
     cluster.run(late, reader, writer, never, nodes=3, patience_s=1.5)
     assert sorted(cluster.finished()) == [0, 1, 2]
@@ -88,8 +105,13 @@ def test_a_file_of_another_node_may_come_late(cluster: Run, tmp_path: Path) -> N
 
 
 @pytest.mark.slow
-def test_a_lost_node_ends_the_job_but_not_what_runs_on_the_others(cluster: Run, tmp_path: Path) -> None:
-    script = f"echo $$ > '{tmp_path}/'$SLURMD_NODENAME.pid; until test -e '{tmp_path}/go'; do sleep 0.05; done"
+def test_a_lost_node_ends_the_job_but_not_what_runs_on_the_others(
+    cluster: Run, tmp_path: Path
+) -> None:
+    script = (
+        f"echo $$ > '{tmp_path}/'$SLURMD_NODENAME.pid; until test -e '{tmp_path}/go'; do "
+        "sleep 0.05; done"
+    )
     cluster.write(*(shell(n, script, cores=2) for n in range(5)), nodes=3)
     with cluster.begin() as agent:
         pids = {name: read_pid(tmp_path / f"{name}.pid") for name in ("n1", "n2", "n3")}
@@ -107,12 +129,18 @@ def test_a_lost_node_ends_the_job_but_not_what_runs_on_the_others(cluster: Run, 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("how", ["worker", "term"])
-def test_nothing_runs_on_other_nodes_when_the_agent_is_gone(cluster: Run, tmp_path: Path, how: str) -> None:
-    script = f"trap '' TERM; echo $$ > '{tmp_path}/'$SLURMD_NODENAME.pid; while :; do sleep 0.05; done"
+def test_nothing_runs_on_other_nodes_when_the_agent_is_gone(
+    cluster: Run, tmp_path: Path, how: str
+) -> None:
+    script = (
+        f"trap '' TERM; echo $$ > '{tmp_path}/'$SLURMD_NODENAME.pid; while :; do sleep 0.05; done"
+    )
     cluster.write(*(shell(n, script, cores=2) for n in range(3)), nodes=3, grace_s=1.0)
     with cluster.begin() as agent:
         pids = [read_pid(tmp_path / f"{name}.pid") for name in ("n1", "n2", "n3")]
-        os.kill(agent.pid, signal.SIGTERM) if how == "term" else os.kill(cluster.agent_pid(), signal.SIGKILL)
+        os.kill(agent.pid, signal.SIGTERM) if how == "term" else os.kill(
+            cluster.agent_pid(), signal.SIGKILL
+        )
         agent.communicate(timeout=20)
     assert agent.returncode == (143 if how == "term" else 137)
     wait_until(lambda: not any(map(is_alive, pids)))
@@ -132,7 +160,9 @@ def test_nodes_that_do_not_answer_lose_nothing_silently(cluster: Run, tmp_path: 
 
 @pytest.mark.slow
 def test_an_unwritable_output_on_another_node_stops_the_job(cluster: Run) -> None:
-    break_it = shell(0, f"sleep 0.3; rm -rf '{cluster.folder.out}'", expected_s=9, cores=2, children=(1, 2))
+    break_it = shell(
+        0, f"sleep 0.3; rm -rf '{cluster.folder.out}'", expected_s=9, cores=2, children=(1, 2)
+    )
     tasks = [shell(n, "sleep 0.1", parents=(0,), cores=2) for n in (1, 2)]
     code, printed = cluster.run(break_it, *tasks, nodes=2)
     assert code == 1
@@ -150,9 +180,12 @@ def test_without_a_queue_every_node_is_this_machine() -> None:
         find_hosts(2, {**local, "WINDROW_JOB_NODES": "1"})
 
 
-@pytest.mark.parametrize("outer", [{"SLURM_JOB_ID": "12", "SLURM_JOB_NODELIST": "n[1-4]"}, {"PBS_JOBID": "5.head"}])
+@pytest.mark.parametrize(
+    "outer", [{"SLURM_JOB_ID": "12", "SLURM_JOB_NODELIST": "n[1-4]"}, {"PBS_JOBID": "5.head"}]
+)
 def test_a_local_queue_inside_an_allocation_is_local(outer: dict[str, str]) -> None:
-    """`windrow run` in an interactive session of a cluster: its jobs carry the session's variables, too."""
+    """`windrow run` in an interactive session of a cluster: its jobs carry the session's variables,
+    too."""
     inner = {**outer, "WINDROW_QUEUE": "local", "WINDROW_JOB_ID": "9", "WINDROW_JOB_NODES": "2"}
     assert find_hosts(2, inner) == Hosts((os.uname().nodename,) * 2, True, False)
     assert queue_id(inner) == "9"
@@ -165,7 +198,10 @@ def test_pbs_gives_one_node() -> None:
 
 
 def test_queue_ids_are_written_as_the_queue_writes_them() -> None:
-    assert queue_id({"SLURM_JOB_ID": "12", "SLURM_ARRAY_JOB_ID": "10", "SLURM_ARRAY_TASK_ID": "3"}) == "10_3"
+    assert (
+        queue_id({"SLURM_JOB_ID": "12", "SLURM_ARRAY_JOB_ID": "10", "SLURM_ARRAY_TASK_ID": "3"})
+        == "10_3"
+    )
     assert queue_id({"SLURM_JOB_ID": "12"}) == "12"
     assert queue_id({"PBS_JOBID": "5.head"}) == "5.head"
     assert queue_id({}) == ""

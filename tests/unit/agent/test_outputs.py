@@ -1,9 +1,9 @@
-"""Outputs of attempts: whole or not at all, whatever fails and wherever an agent dies. Drawn stories, real files."""
+"""Outputs of attempts: whole or not at all, whatever fails and wherever an agent dies. Drawn
+stories, real files."""
 
 from __future__ import annotations
 
 import os
-import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,6 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.examples import examples
 
+from windrow import deletion
 from windrow.agent import outputs as module
 from windrow.agent.order import Order
 from windrow.agent.outputs import Outputs, clean_up, shared
@@ -30,7 +31,8 @@ class Crash(BaseException):
 
 @contextmanager
 def dying_at(step: int | None) -> Iterator[None]:
-    """Whatever changes a file is a step; die instead of this one. A folder that is being removed is left by halves."""
+    """Whatever changes a file is a step; die instead of this one. A folder that is being removed is
+    left by halves."""
     left = [step]
 
     def step_or_die() -> None:
@@ -45,19 +47,9 @@ def dying_at(step: int | None) -> Iterator[None]:
                 step_or_die()
             return getattr(os, name)
 
-    class DyingTree:
-        @staticmethod
-        def rmtree(path: str) -> None:
-            step_or_die()
-            for file in sorted(Path(path).rglob("*"))[:1]:
-                if not file.is_dir():
-                    file.unlink()
-            step_or_die()
-            shutil.rmtree(path)
-
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "os", Dying())
-        patch.setattr(module, "shutil", DyingTree)
+        patch.setattr(deletion, "os", Dying())
         yield
 
 
@@ -93,18 +85,28 @@ class Act:
     dies_at: int | None
 
 
-acts = st.builds(Act, st.booleans(), st.booleans(), st.booleans(), st.booleans(), st.none() | st.integers(0, 20))
+acts = st.builds(
+    Act, st.booleans(), st.booleans(), st.booleans(), st.booleans(), st.none() | st.integers(0, 20)
+)
 
 
 def order_for(folder: Path, names: list[str], attempt: int, *, elsewhere: bool) -> Order:
     paths = tuple(str(folder / name) for name in names)
     places = [(1, path.rindex("/") + 1, i) for i, path in enumerate(paths)]
-    marks = tuple((number + 1, place, i) for number, (_, place, i) in enumerate(places)) if elsewhere else ()
+    marks = (
+        tuple((number + 1, place, i) for number, (_, place, i) in enumerate(places))
+        if elsewhere
+        else ()
+    )
     command = ("program", *paths)
-    return Order(1, attempt, command, "/", {}, "/nowhere/out", outputs=paths, elsewhere=marks)
+    return Order(
+        1, attempt, command, "/", {}, f"{folder}/runs/1/out/1.1", outputs=paths, elsewhere=marks
+    )
 
 
-def attempt(folder: Path, names: list[str], number: int, act: Act, may_be: dict[str, set[str | None]]) -> None:
+def attempt(
+    folder: Path, names: list[str], number: int, act: Act, may_be: dict[str, set[str | None]]
+) -> None:
     """Act it out. `may_be` learns what may be at each path if it dies."""
     order = order_for(folder, names, number, elsewhere=act.elsewhere)
     outputs = Outputs(order)
@@ -206,7 +208,9 @@ def test_what_is_no_file_or_folder_or_holds_other_things_stays(tmp_path: Path) -
     paths = tuple(str(tmp_path / name) for name in names)
     inputs = (str(tmp_path / "here" / "in.txt"),)
     work = str(tmp_path / "work" / "deep")
-    order = Order(1, 1, ("x",), work, {}, "/nowhere", inputs, paths, shared=(str(tmp_path / "many"),))
+    order = Order(
+        1, 1, ("x",), work, {}, "/nowhere", inputs, paths, shared=(str(tmp_path / "many"),)
+    )
     outputs = Outputs(order)
     assert outputs.prepare() == ("x",)
     assert sorted(p.name for p in tmp_path.iterdir()) == sorted(names)
@@ -253,3 +257,44 @@ def test_a_link_that_leads_nowhere_from_its_place_is_no_output(tmp_path: Path) -
 
 def test_folders_in_which_several_tasks_write_are_known() -> None:
     assert shared(["a", "a/b", "a/b/c/d", "ab", "/x", "/x/y"]) == {"a", "a/b", "/x"}
+
+
+def _done(
+    folder: Path, names: list[str], *, elsewhere: bool, more: str = "", is_folder: bool = False
+) -> list[str]:
+    """An attempt that succeeds, and what its user is told."""
+    outputs = Outputs(order_for(folder, names, 1, elsewhere=elsewhere))
+    outputs.prepare()
+    for written in outputs.written:
+        write(Path(written), "new", is_folder=is_folder)
+        if more:
+            Path(written).with_name(more).write_text("new")
+    return outputs.keep()
+
+
+def test_what_is_left_next_to_outputs_replaces_only_what_a_run_left_there(tmp_path: Path) -> None:
+    (tmp_path / "README").write_text("of the user")
+    told = _done(tmp_path, ["a.txt"], elsewhere=True, more="README")
+    assert (tmp_path / "README").read_text() == "new"
+    assert (tmp_path / "README.before-1").read_text() == "of the user"
+    assert [f"{tmp_path}/README was not made by a run" in line for line in told] == [True]
+    assert _done(tmp_path, ["a.txt"], elsewhere=True, more="README") == []
+    (tmp_path / "README").write_text("edited")
+    assert len(_done(tmp_path, ["a.txt"], elsewhere=True, more="README")) == 1
+    assert (tmp_path / "README.before-2").read_text() == "edited"
+    assert (tmp_path / "README.before-1").read_text() == "of the user"
+
+
+@pytest.mark.parametrize("elsewhere", [False, True])
+def test_a_folder_is_replaced_only_where_a_run_made_all_that_is_in_it(
+    tmp_path: Path, *, elsewhere: bool
+) -> None:
+    (tmp_path / "res/deep").mkdir(parents=True)
+    (tmp_path / "res/deep/notes").write_text("of the user")
+    assert len(_done(tmp_path, ["res"], elsewhere=elsewhere, is_folder=True)) == 1
+    assert (tmp_path / "res.before-1/deep/notes").read_text() == "of the user"
+    assert _done(tmp_path, ["res"], elsewhere=elsewhere, is_folder=True) == []
+    assert sorted(p.name for p in tmp_path.glob("res*")) == ["res", "res.before-1"]
+    (tmp_path / "res/notes").write_text("of the user, too")
+    assert len(_done(tmp_path, ["res"], elsewhere=elsewhere, is_folder=True)) == 1
+    assert (tmp_path / "res.before-2/notes").read_text() == "of the user, too"

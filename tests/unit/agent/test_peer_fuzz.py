@@ -1,4 +1,5 @@
-"""The server of a member lets no one in: what is not a signed request of this run, for the first time, is refused.
+"""The server of a member lets no one in: what is not a signed request of this run, for the first
+time, is refused.
 
 `make test` tries 500 requests, `make prove` (WINDROW_FULL) 12,000; WINDROW_FUZZ_SEED draws others.
 """
@@ -19,19 +20,40 @@ from pathlib import Path
 
 import pytest
 
-from windrow.agent.homes import FolderHome
-from windrow.agent.peers import Peers
-from windrow.agent.signing import HEAD_BYTES, LASTS_S, Guard, Request, request_in, run_key
+from windrow.agent.data.homes import FolderHome
+from windrow.agent.data.peers import Peers
+from windrow.agent.data.signing import HEAD_BYTES, LASTS_S, Guard, Request, request_in, run_key
 
 BLOCK, KEY, INSIDE, OUTSIDE = 4096, bytes(range(32)), b"a block of the volume", b"a file beside it"
 CASES = 12_000 if os.environ.get("WINDROW_FULL") else 500
 NAMES = (
-    *("../secret", "%2e%2e/secret", "..%2fsecret", "/etc/passwd", "./a", "a/", "%00a", "a%00", "%2Fetc%2Fpasswd"),
+    *(
+        "../secret",
+        "%2e%2e/secret",
+        "..%2fsecret",
+        "/etc/passwd",
+        "./a",
+        "a/",
+        "%00a",
+        "a%00",
+        "%2Fetc%2Fpasswd",
+    ),
     *("../db/a", "a?x", "", "a/a"),
 )
 ESCAPES = (
     *(f"/db/{mark}{name}" for mark in ("7/", "", "8/", "/", "7/7/", "..%2f/") for name in NAMES),
-    *("//etc/passwd", "/../db/7/a", "/DB/7/a", "/db", "/", "/0/7/a", "/db/07/a", "/db/7", "/db/8/a", "/db//a"),
+    *(
+        "//etc/passwd",
+        "/../db/7/a",
+        "/DB/7/a",
+        "/db",
+        "/",
+        "/0/7/a",
+        "/db/07/a",
+        "/db/7",
+        "/db/8/a",
+        "/db//a",
+    ),
 )
 """The version of the file is 7."""
 
@@ -87,7 +109,9 @@ class Forger:
         return b"\r\n".join(line for at, line in enumerate(lines) if at not in doomed)
 
     def wrong_key(self) -> bytes:
-        return self.head(self.good(), self.draw.choice([b"", KEY[:-1], KEY[::-1], self.draw.randbytes(32)]))
+        return self.head(
+            self.good(), self.draw.choice([b"", KEY[:-1], KEY[::-1], self.draw.randbytes(32)])
+        )
 
     def replayed(self) -> bytes:
         return self.head(self.heard)
@@ -97,7 +121,9 @@ class Forger:
         return self.head(self.good()._replace(expires=str(int(time.time() + late))))
 
     def wrong_run(self) -> bytes:
-        return self.head(self.good()._replace(run=self.draw.choice(["run-2", "run", "run-11", "RUN-1"])))
+        return self.head(
+            self.good()._replace(run=self.draw.choice(["run-2", "run", "run-11", "RUN-1"]))
+        )
 
     def other_server(self) -> bytes:
         return self.head(self.good()._replace(server=self.draw.randbytes(8).hex()))
@@ -139,13 +165,19 @@ class Forger:
         return self.draw.choice(
             [
                 self.draw.randbytes(self.draw.randint(0, 300)) + b"\r\n\r\n",
-                head.replace(b"GET", self.draw.choice([b"POST", b"HEAD", b"get", b"PUT", b"GET ", b""]), 1),
-                head.replace(b"HTTP/1.1", self.draw.choice([b"HTTP/1.0", b"HTTP/2", b"", b"HTTP/1.1 x"]), 1),
+                head.replace(
+                    b"GET", self.draw.choice([b"POST", b"HEAD", b"get", b"PUT", b"GET ", b""]), 1
+                ),
+                head.replace(
+                    b"HTTP/1.1", self.draw.choice([b"HTTP/1.0", b"HTTP/2", b"", b"HTTP/1.1 x"]), 1
+                ),
                 head.replace(b"\r\n", b"\n"),
                 head[:-2] + b"Content-Length: 5\r\n\r\nabcde",
                 head[:-2] + b"Transfer-Encoding: chunked\r\n\r\n",
                 head[:-2] + head.split(b"\r\n")[3] + b"\r\n\r\n",
-                head.replace(b"bytes=", self.draw.choice([b"", b"bytes=-", b"bytes=0-1,2-", b"lines="])),
+                head.replace(
+                    b"bytes=", self.draw.choice([b"", b"bytes=-", b"bytes=0-1,2-", b"lines="])
+                ),
                 head[:at]
                 + bytes([self.draw.choice([b for b in (0, 10, 13, 128, 255) if b != head[at]])])
                 + head[at + 1 :],
@@ -154,8 +186,21 @@ class Forger:
         )
 
     def one(self, n: int) -> tuple[str, bytes]:
-        kinds = [self.unsigned, self.wrong_key, self.replayed, self.expired, self.wrong_run, self.other_server]
-        kinds += [self.changed_after_signing, self.escaping, self.odd_range, self.oversized, self.malformed]
+        kinds = [
+            self.unsigned,
+            self.wrong_key,
+            self.replayed,
+            self.expired,
+            self.wrong_run,
+            self.other_server,
+        ]
+        kinds += [
+            self.changed_after_signing,
+            self.escaping,
+            self.odd_range,
+            self.oversized,
+            self.malformed,
+        ]
         kind = kinds[n % len(kinds)]
         return kind.__name__, kind()
 
@@ -183,7 +228,9 @@ def test_what_is_not_a_signed_request_of_this_run_is_refused(server: tuple[Peers
         count[kind] += 1
     assert min(count.values()) >= CASES // 12
     assert threading.active_count() <= before + 5
-    assert said(port, forger.head(forger.good("/db/7/a", BLOCK, 2 * BLOCK))).startswith(b"HTTP/1.1 206 ")
+    assert said(port, forger.head(forger.good("/db/7/a", BLOCK, 2 * BLOCK))).startswith(
+        b"HTTP/1.1 206 "
+    )
     assert peers.moved["served"] == 2 * BLOCK
 
 
@@ -198,14 +245,16 @@ def test_requests_in_one_call_are_each_judged(server: tuple[Peers, Path]) -> Non
 def test_half_a_request_does_not_hold_a_place_for_long(
     server: tuple[Peers, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("windrow.agent.peers._HEAD_S", 0.1)
+    monkeypatch.setattr("windrow.agent.data.serving._HEAD_S", 0.1)
     assert said(server[0].member.port, b"GET /db/a HT", ends=False) == b""
 
 
 def test_a_request_passes_once_and_nonces_are_forgotten_when_they_expire() -> None:
     now = [1000.0]
     guard = Guard(KEY, "run", "s", lambda: now[0])
-    requests = [Request("/v/f", 0, 1, "run", "s", str(int(now[0] + LASTS_S)), f"{n}") for n in range(50)]
+    requests = [
+        Request("/v/f", 0, 1, "run", "s", str(int(now[0] + LASTS_S)), f"{n}") for n in range(50)
+    ]
     for request in requests:
         sent = request_in(request.head(KEY, "h")[:-4])
         assert isinstance(sent, Request)
@@ -223,6 +272,10 @@ def test_other_users_of_the_node_cannot_read_volumes_or_the_key(server: tuple[Pe
     files = [path for path in (top / "node").rglob("*") if path.is_file()]
     assert files
     command = ["cat", *map(str, files), str(top / "key"), str(top / "home" / "a")]
-    done = subprocess.run(command, user=65534, group=65534, capture_output=True, check=False, cwd="/")
+    done = subprocess.run(
+        command, user=65534, group=65534, capture_output=True, check=False, cwd="/"
+    )
     assert done.stdout == (top / "home" / "a").read_bytes(), "what all may read, and no more"
-    assert {stat.S_IMODE(path.stat().st_mode) & 0o077 for path in [top / "node", *files, top / "key"]} == {0}
+    assert {
+        stat.S_IMODE(path.stat().st_mode) & 0o077 for path in [top / "node", *files, top / "key"]
+    } == {0}

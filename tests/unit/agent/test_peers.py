@@ -1,4 +1,5 @@
-"""Members of a cooperative cache on this machine: what comes from home and from peers, and what faults cost."""
+"""Members of a cooperative cache on this machine: what comes from home and from peers, and what
+faults cost."""
 
 from __future__ import annotations
 
@@ -11,15 +12,17 @@ import stat
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.waiting import wait_until
 
-from windrow.agent import peers as module
-from windrow.agent.homes import AUTHORIZATION, FolderHome, open_home
-from windrow.agent.peers import Group, Peer, Peers
-from windrow.agent.sharing import facing
-from windrow.agent.signing import run_key
+from windrow.agent.data import serving
+from windrow.agent.data.homes import AUTHORIZATION, FolderHome, open_home
+from windrow.agent.data.members import Group, Peer
+from windrow.agent.data.peers import Peers
+from windrow.agent.data.sharing import facing
+from windrow.agent.data.signing import head_of, run_key
 from windrow.errors import OutsideError, UserError
 
 BLOCK, KEY = 4096, b"k" * 32
@@ -34,7 +37,8 @@ def start(tmp_path: Path) -> Iterator[Start]:
     def group(*rooms: int) -> list[Peers]:
         where = tmp_path / f"nodes {len(begun)}"
         members = [
-            Peers("run", KEY, f"n{i}", where / str(i), r * BLOCK, "127.0.0.1", BLOCK) for i, r in enumerate(rooms)
+            Peers("run", KEY, f"n{i}", where / str(i), r * BLOCK, "127.0.0.1", BLOCK)
+            for i, r in enumerate(rooms)
         ]
         begun.extend(members)
         for one in members:
@@ -51,14 +55,23 @@ def data(tmp_path: Path) -> Path:
     """Files of 0 to 7 blocks, one in a folder with a name that must be quoted."""
     draw, folder = random.Random(3), tmp_path / "db"
     (folder / "sub dir%\udcff").mkdir(parents=True)
-    for name, size in {"a": 7 * BLOCK, "b": BLOCK + 1, "empty": 0, "sub dir%\udcff/ü?#": 3 * BLOCK - 1}.items():
+    for name, size in {
+        "a": 7 * BLOCK,
+        "b": BLOCK + 1,
+        "empty": 0,
+        "sub dir%\udcff/ü?#": 3 * BLOCK - 1,
+    }.items():
         (folder / name).write_bytes(draw.randbytes(size))
     return folder
 
 
 def content(folder: Path | None) -> dict[str, bytes]:
     assert folder is not None
-    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in folder.rglob("*")
+        if path.is_file()
+    }
 
 
 def moved(group: list[Peers], what: str) -> int:
@@ -74,7 +87,9 @@ def all_at_once(calls: list[Callable[[], object]]) -> None:
     assert not any(thread.is_alive() for thread in threads)
 
 
-def test_what_fits_comes_from_home_once_and_lies_once_on_each_node(start: Start, data: Path) -> None:
+def test_what_fits_comes_from_home_once_and_lies_once_on_each_node(
+    start: Start, data: Path
+) -> None:
     group = start(20, 20, 20)
     home = FolderHome(str(data))
     assert all(one.add("db", home) for one in group)
@@ -91,7 +106,9 @@ def test_what_fits_comes_from_home_once_and_lies_once_on_each_node(start: Start,
 
 
 @pytest.mark.parametrize("rooms", [(6, 6, 3), (12, 0, 3)])
-def test_what_fits_no_node_alone_comes_from_home_once(start: Start, data: Path, rooms: tuple[int, ...]) -> None:
+def test_what_fits_no_node_alone_comes_from_home_once(
+    start: Start, data: Path, rooms: tuple[int, ...]
+) -> None:
     """Members of unequal room, one of them without any, one that no task reads on."""
     group, whole = start(*rooms), (data / "a").read_bytes() + (data / "b").read_bytes()
     (data / "sub dir%\udcff/ü?#").unlink()  # 9 blocks are left
@@ -118,8 +135,10 @@ def test_one_fetch_is_in_flight_for_a_block_however_many_ask(start: Start, data:
     assert asked == [0]
 
 
-def test_a_lost_peer_costs_time_only(start: Start, data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "SILENT_S", 0.3)
+def test_a_lost_peer_costs_time_only(
+    start: Start, data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("windrow.agent.data.peers.SILENT_S", 0.3)
     group = start(20, 20, 20, 20)
     with socket.create_server(("127.0.0.1", 0)) as mute:  # one that listens, and never says a word
         gone = Peer("n1", "127.0.0.1", mute.getsockname()[1], "x", 20 * BLOCK)
@@ -148,11 +167,16 @@ def test_a_server_that_started_again_has_lost_its_volumes(start: Start, data: Pa
     block = volume.numbers["a", 0, BLOCK]
     with pytest.raises(ConnectionError):  # the volume is there; it is not the one that was meant
         other._ask(other._members["n0"], volume, block)
-    assert bytes(other._ask(again.member, volume, block) or b"") == (data / "a").read_bytes()[:BLOCK]
+    assert (
+        bytes(other._ask(again.member, volume, block) or b"") == (data / "a").read_bytes()[:BLOCK]
+    )
 
 
 def test_groups_of_caches_ask_older_ones_before_home(start: Start, data: Path) -> None:
-    total, groups = sum(map(len, content(data).values())), [start(20, 20), start(20), start(4, 20, 20)]
+    total, groups = (
+        sum(map(len, content(data).values())),
+        [start(20, 20), start(20), start(4, 20, 20)],
+    )
 
     def follow(one: Peers, older: list[list[Peers]]) -> Peers:
         one.offer([str(data)])
@@ -179,7 +203,10 @@ def test_other_jobs_that_cannot_be_reached_cost_little(
         raise ConnectionError
 
     monkeypatch.setattr(one, "_ask", refuse)
-    one.follow(Group([one.member._replace(name=f"{g}-{i}") for i in range(9)], [str(data)], BLOCK) for g in range(9))
+    one.follow(
+        Group([one.member._replace(name=f"{g}-{i}") for i in range(9)], [str(data)], BLOCK)
+        for g in range(9)
+    )
     one.offer([str(data)])
     assert content(one.fill(str(data))) == content(data)
     assert 4 <= len(asked) <= 4 + 2, "three threads may be at it"
@@ -205,7 +232,10 @@ def test_a_program_that_got_the_port_cannot_answer(start: Start, data: Path) -> 
             while True:
                 call = taken.accept()[0]
                 call.recv(8192)
-                call.sendall(b"HTTP/1.1 206 OK\r\nContent-Length: 4096\r\nWindrow-Run: run\r\n\r\n" + b"x" * 4096)
+                call.sendall(
+                    b"HTTP/1.1 206 OK\r\nContent-Length: 4096\r\nWindrow-Run: run\r\n\r\n"
+                    + b"x" * 4096
+                )
 
         threading.Thread(target=answer, daemon=True).start()
         one.meet([one.member, other.member._replace(port=taken.getsockname()[1])])
@@ -224,6 +254,99 @@ def test_what_is_offered_is_opened_when_it_is_wanted(start: Start, data: Path) -
         one.fill(str(data / "none"))
 
 
+def spoil(folder: Path, *places: int) -> None:
+    """Flip a byte at these places of file `a` on the disk of a node."""
+    with next(folder.rglob("a")).open("r+b") as file:
+        for place in places:
+            file.seek(place)
+            (byte,) = file.read(1)
+            file.seek(place)
+            file.write(bytes([byte ^ 255]))
+
+
+def own_blocks(member: Peers, name: str) -> list[int]:
+    volume = member.volume(name)
+    assert volume is not None
+    return [
+        n
+        for n, (file, _, _) in enumerate(volume.at)
+        if file == "a" and volume.deal.primary(n) == member.member.name
+    ]
+
+
+def test_blocks_that_go_bad_on_a_node_during_the_fetch_are_never_used(
+    start: Start, data: Path, tmp_path: Path
+) -> None:
+    """One node's disk spoils blocks that it has read from home, before others ask for them."""
+    group = start(20, 20, 20)
+    for one in group:
+        one.add("db", FolderHome(str(data)))
+    bad, *others = group
+    mine = own_blocks(bad, "db")
+    assert mine
+    for n in mine:
+        bad.read("db", "a", n * BLOCK, n * BLOCK + BLOCK)
+    spoil(tmp_path / "nodes 0" / "0", *(n * BLOCK + 7 for n in mine))
+    assert [content(one.fill("db")) for one in (*others, bad)] == [content(data)] * 3
+    assert bad.wrong("db") == {"its own disk": len(mine) * BLOCK}
+    assert [list(one.wrong("db")) for one in others] == [["node n0 (127.0.0.1)"]] * 2
+
+
+def test_a_node_that_sent_a_wrong_block_is_not_asked_again(
+    start: Start, data: Path, tmp_path: Path
+) -> None:
+    bad, good = start(20, 20)
+    for one in (bad, good):
+        one.add("db", FolderHome(str(data)))
+    (first, *more) = own_blocks(bad, "db")
+    bad.read("db", "a", first * BLOCK, first * BLOCK + BLOCK)
+    spoil(tmp_path / "nodes 0" / "0", first * BLOCK)
+    begin = first * BLOCK
+    assert (
+        good.read("db", "a", begin, begin + BLOCK)
+        == (data / "a").read_bytes()[begin : begin + BLOCK]
+    )
+    assert good.wrong("db") == {"node n0 (127.0.0.1)": BLOCK}
+    asked = bad.moved["served"]
+    assert content(good.fill("db")) == content(data)
+    assert bad.moved["served"] == asked
+    assert more, "there was something to ask for"
+
+
+def test_what_came_wrong_is_not_passed_on(start: Start, data: Path, tmp_path: Path) -> None:
+    """A node of a younger job asks one that has a block from a third, and has not looked at it."""
+    (bad, between), (young,) = start(20, 20), start(20)
+    for one in (bad, between, young):
+        one.add("db", FolderHome(str(data)))
+    n = own_blocks(bad, "db")[0]
+    begin, right = n * BLOCK, (data / "a").read_bytes()[n * BLOCK : n * BLOCK + BLOCK]
+    bad.read("db", "a", begin, begin + BLOCK)
+    spoil(tmp_path / "nodes 0" / "0", begin)
+    flight = between._flight(between._volumes["db"], n, is_for_peer=False)
+    assert flight is not None
+    flight.result(30)
+    young.follow([Group([between.member], ["db"], BLOCK)])
+    assert young.read("db", "a", begin, begin + BLOCK) == right
+    assert young.wrong("db") == {}
+    assert between.wrong("db") == {"node n0 (127.0.0.1)": BLOCK}
+
+
+def test_a_hash_that_was_changed_on_the_way_is_no_answer(
+    start: Start, data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, other = start(20, 20)
+    for each in (one, other):
+        each.add("db", FolderHome(str(data)))
+    monkeypatch.setattr(
+        "windrow.agent.data.peers.head_of",
+        lambda first, fields: head_of(
+            first, fields | {"Windrow-Digest": "0" * 64} if "206" in first else fields
+        ),
+    )
+    assert content(one.fill("db")) == content(data)
+    assert one.moved["peers"] == 0
+
+
 def test_a_file_that_changes_is_not_mixed(start: Start, data: Path) -> None:
     (one,) = start(20)
     one.add("db", FolderHome(str(data)))
@@ -236,7 +359,9 @@ def test_a_file_that_changes_is_not_mixed(start: Start, data: Path) -> None:
 def test_a_full_disk_is_said(start: Start, data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (one,) = start(20)
     one.add("db", FolderHome(str(data)))
-    monkeypatch.setattr(os, "pwrite", lambda *_: (_ for _ in ()).throw(OSError(28, "No space left on device")))
+    monkeypatch.setattr(
+        os, "pwrite", lambda *_: (_ for _ in ()).throw(OSError(28, "No space left on device"))
+    )
     with pytest.raises(OSError, match="No space"):
         one.fill("db")
 
@@ -267,7 +392,7 @@ class Ranges(http.server.BaseHTTPRequestHandler):
 
 def test_a_home_by_http(start: Start, data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     Ranges.body = (data / "a").read_bytes()
-    monkeypatch.setattr("windrow.agent.homes._PAUSES_S", (0.01,))
+    monkeypatch.setattr("windrow.agent.data.homes._PAUSES_S", (0.01,))
     monkeypatch.setenv(AUTHORIZATION, "Bearer secret")
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Ranges) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
@@ -283,6 +408,9 @@ def test_a_home_by_http(start: Start, data: Path, monkeypatch: pytest.MonkeyPatc
         assert "hidden" not in str(told.value)
         with pytest.raises(OutsideError, match="ranges"):
             open_home(f"{address}/whole")
+        Ranges.tag = ""
+        with pytest.raises(OutsideError, match="neither the time nor a hash"):
+            open_home(f"{address}/db%20a")
         server.shutdown()
 
 
@@ -307,9 +435,64 @@ def test_a_home_by_fsspec(start: Start, data: Path) -> None:
     assert open_home("memory://lab/b").read("b", 1, 4) == (data / "b").read_bytes()[1:4]
 
 
+def test_connections_that_ask_nothing_make_room(
+    start: Start, data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert serving._IDLE_S <= 5
+    monkeypatch.setattr(serving, "_IDLE_S", 0.1)
+    one, other = start(20, 20)
+    for each in (one, other):
+        each.add("db", FolderHome(str(data)))
+    idle = [socket.create_connection((one.member.host, one.member.port), 30) for _ in range(20)]
+    assert [call.recv(1) for call in idle] == [b""] * 20, "closed by the server"
+    wait_until(lambda: not one._door.calls)
+    assert content(other.fill("db")) == content(data)
+    wait_until(lambda: not one._door.calls)  # also those of a member that has all
+    (data / "a").touch()
+    other.offer([str(data / "a")])
+    one.offer([str(data / "a")])
+    assert content(other.fill(str(data / "a"))) == {"a": (data / "a").read_bytes()}
+    assert other.wrong(str(data / "a")) == {}
+
+
+def test_a_home_by_fsspec_does_not_mix_versions(start: Start, data: Path) -> None:
+    pytest.importorskip("fsspec")
+    (one,) = start(20)
+    source = f"file://{data}/a"
+    one.offer([source])
+    assert one.volume(source) is not None
+    assert one.read(source, "a", 0, BLOCK) == (data / "a").read_bytes()[:BLOCK]
+    (data / "a").write_bytes(b"B" * 7 * BLOCK)
+    with pytest.raises(OutsideError, match="changed while it was read"):
+        one.fill(source)
+
+
+def test_a_home_by_fsspec_that_tells_no_versions_is_refused(
+    data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("fsspec")
+    from fsspec import AbstractFileSystem
+    from fsspec.implementations.local import LocalFileSystem
+
+    find = LocalFileSystem.find
+
+    def bare(self: LocalFileSystem, path: str, **more: Any) -> dict[str, Any]:
+        return {
+            name: {"name": name, "size": one["size"], "type": "file"}
+            for name, one in find(self, path, **more).items()
+        }
+
+    monkeypatch.setattr(LocalFileSystem, "find", bare)
+    monkeypatch.setattr(LocalFileSystem, "modified", AbstractFileSystem.modified)
+    with pytest.raises(OutsideError, match="a: this kind of URL tells neither the time nor a hash"):
+        open_home(f"file://{data}/a")
+
+
 def test_without_fsspec_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(__import__("sys").modules, "fsspec.core", None)
-    with pytest.raises(OutsideError, match=re.escape("s3://lab/db: ") + r".*install windrow\[data\]"):
+    with pytest.raises(
+        OutsideError, match=re.escape("s3://lab/db: ") + r".*install windrow-hpc\[data\]"
+    ):
         open_home("s3://lab/db?token=1")
 
 
@@ -325,7 +508,9 @@ def test_a_run_has_one_key_that_its_user_alone_can_read(tmp_path: Path) -> None:
         run_key(tmp_path / "key")
 
 
-def test_it_listens_where_others_are_and_leaves_nothing(start: Start, data: Path, tmp_path: Path) -> None:
+def test_it_listens_where_others_are_and_leaves_nothing(
+    start: Start, data: Path, tmp_path: Path
+) -> None:
     assert facing("127.0.0.1") == "127.0.0.1"
     (one,) = start(20)
     one.add("db", FolderHome(str(data)))

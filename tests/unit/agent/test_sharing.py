@@ -1,4 +1,5 @@
-"""Jobs whose nodes share what many tasks read: it comes from home once, and lies once on each node."""
+"""Jobs whose nodes share what many tasks read: it comes from home once, and lies once on each
+node."""
 
 from __future__ import annotations
 
@@ -36,17 +37,32 @@ def work(tmp_path: Path, cluster: Run) -> Path:  # noqa: F811
 
 
 def readers(work: Path, **more: Any) -> list[TaskSpec]:
-    command = "cksum < genome > out$N; cat small >> out$N; readlink genome >> out$N || echo copied >> out$N; sleep 0.2"
+    command = (
+        "cksum < genome > out$N; cat small >> out$N; readlink genome >> out$N || echo "
+        "copied >> out$N; sleep 0.2"
+    )
     inputs = ("genome", "small")
     return [
-        shell(n, command, workdir=str(work), env={"N": str(n)}, inputs=inputs, outputs=(f"out{n}",), cores=2, **more)
+        shell(
+            n,
+            command,
+            workdir=str(work),
+            env={"N": str(n)},
+            inputs=inputs,
+            outputs=(f"out{n}",),
+            cores=2,
+            **more,
+        )
         for n in range(6)
     ]
 
 
 def moved(printed: str) -> tuple[int, int]:
     """Bytes from home and from other nodes, of all nodes."""
-    found = re.findall(r"windrow: node (\d) has .*; in total (\d+) bytes from home, (\d+) from other nodes", printed)
+    found = re.findall(
+        r"windrow: node (\d) has .*; in total (\d+) bytes from home, (\d+) from other nodes",
+        printed,
+    )
     nodes = {node: (int(home), int(peers)) for node, home, peers in found}
     return sum(home for home, _ in nodes.values()), sum(peers for _, peers in nodes.values())
 
@@ -54,7 +70,9 @@ def moved(printed: str) -> tuple[int, int]:
 @pytest.mark.slow
 @pytest.mark.parametrize("share", some("peer", ""))
 def test_what_many_tasks_read_crosses_once(cluster: Run, work: Path, share: str) -> None:  # noqa: F811
-    code, printed = cluster.run(*readers(work), nodes=3, scratch=str(work.parent / "disk"), share=share)
+    code, printed = cluster.run(
+        *readers(work), nodes=3, scratch=str(work.parent / "disk"), share=share
+    )
     assert (code, sorted(cluster.finished())) == (0, list(range(6)))
     texts = [(work / f"out{n}").read_text().splitlines() for n in range(6)]
     assert len({text[0] for text in texts}) == 1
@@ -63,13 +81,21 @@ def test_what_many_tasks_read_crosses_once(cluster: Run, work: Path, share: str)
     for file, link, size in [one for done in cluster.of(AttemptFinished) for one in done.moved]:
         told[file, link] += size
     crossed = {"home": SIZE, "nodes": 2 * SIZE} if share else {"home": 3 * SIZE}
-    assert {link: told["genome", link] for link in ("home", "nodes", "hit")} == {"nodes": 0, **crossed, "hit": 3 * SIZE}
+    assert {link: told["genome", link] for link in ("home", "nodes", "hit")} == {
+        "nodes": 0,
+        **crossed,
+        "hit": 3 * SIZE,
+    }
     assert (told["small", "home"], told["small", "nodes"], told["small", "hit"]) == (18, 0, 18)
     if share:
         assert moved(printed) == (SIZE, 2 * SIZE)
         assert all("/shared/" in text[2] for text in texts)
         key = (cluster.folder.path / "peer-key").read_text().strip()
-        assert not [path for path in cluster.path.rglob("*") if path.name != "peer-key" and key.encode() in _read(path)]
+        assert not [
+            path
+            for path in cluster.path.rglob("*")
+            if path.name != "peer-key" and key.encode() in _read(path)
+        ]
         assert key not in printed
     else:
         assert {text[2] for text in texts} == {"copied"}
@@ -89,7 +115,8 @@ def test_cache_volumes_lie_once_on_each_node(cluster: Run, work: Path) -> None: 
     tasks = [
         shell(
             n,
-            f"cksum < $WINDROW_VOLUME_DB/index > out{n}; echo $WINDROW_VOLUME_DB >> out{n}; sleep 0.2",
+            f"cksum < $WINDROW_VOLUME_DB/index > out{n}; echo $WINDROW_VOLUME_DB >> out{n}; "
+            "sleep 0.2",
             workdir=str(work),
             outputs=(f"out{n}",),
             mounts=(mount,),
@@ -106,23 +133,30 @@ def test_cache_volumes_lie_once_on_each_node(cluster: Run, work: Path) -> None: 
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("is_ahead", [False, True])
+@pytest.mark.parametrize("is_ahead", some(True, False))
 def test_jobs_side_by_side_are_one_cache(cluster: Run, work: Path, *, is_ahead: bool) -> None:  # noqa: F811
-    """A job of one node gets all from another, which reads it, too, or has fetched it while this one waited."""
+    """A job of one node gets all from another, which reads it, too, or has fetched it while this
+    one waited."""
     disk, db, other = (str(work.parent / name) for name in ("disk", "db", "work"))
     mount = VolumeMount("db", "db", db, "", 5_000_000, "lru")
     held = mount._replace(volume="other", before=other, size_bytes=SIZE) if is_ahead else mount
     hold = shell(0, "until [ -e ../go ]; do sleep 0.1; done", workdir=str(work), mounts=(held,))
     cluster.write(hold, job=0, nodes=3, scratch=disk, share="peer")
-    read = f"cksum < $WINDROW_VOLUME_DB/index > out; cksum < {db}/index >> out; touch {work.parent}/go"
+    read = (
+        f"cksum < $WINDROW_VOLUME_DB/index > out; cksum < {db}/index >> out; touch {work.parent}/go"
+    )
     with cluster.begin(0) as first:
         cluster.wait_for_start(0)
         cluster.write(
-            shell(1, read, workdir=str(work), outputs=("out",), mounts=(mount,)), job=1, scratch=disk, share="peer"
+            shell(1, read, workdir=str(work), outputs=("out",), mounts=(mount,)),
+            job=1,
+            scratch=disk,
+            share="peer",
         )
         wait_until(
             lambda: any(
-                db in json.loads(path.read_bytes()).get("sources", ()) for path in cluster.folder.caches.glob("0")
+                db in json.loads(path.read_bytes()).get("sources", ())
+                for path in cluster.folder.caches.glob("0")
             )
         )
         (work.parent / "bin" / "scontrol").write_text("#!/bin/sh\necho 127.0.0.4\n")

@@ -43,7 +43,9 @@ def gather(node: RemoteNode, is_enough: Callable[[list[Result]], object]) -> lis
 
 def order(task: int, folder: Path, script: str, **more: Any) -> Order:
     text = script.format(pid=folder / f"{task}.pid")
-    return Order(task, 1, ("/bin/sh", "-c", text), str(folder), {}, str(folder / f"{task}.out"), **more)
+    return Order(
+        task, 1, ("/bin/sh", "-c", text), str(folder), {}, str(folder / f"{task}.out"), **more
+    )
 
 
 def pids(folder: Path, *tasks: int) -> dict[int, int]:
@@ -71,11 +73,16 @@ def test_without_names_all_tasks_hear_it(node: RemoteNode, tmp_path: Path) -> No
     pids(tmp_path, 1, 2)
     node.signal(signal.SIGTERM)
     ended = gather(node, lambda results: len(results) == 2)
-    assert {(result.task, result.signal) for result in ended} == {(1, signal.SIGTERM), (2, signal.SIGTERM)}
+    assert {(result.task, result.signal) for result in ended} == {
+        (1, signal.SIGTERM),
+        (2, signal.SIGTERM),
+    }
     assert node.is_idle
 
 
-def test_a_task_that_waits_for_its_inputs_ends_without_having_begun(node: RemoteNode, tmp_path: Path) -> None:
+def test_a_task_that_waits_for_its_inputs_ends_without_having_begun(
+    node: RemoteNode, tmp_path: Path
+) -> None:
     late = tmp_path / "late"
     for task in (1, 2):
         node.start(order(task, tmp_path, "echo ran", inputs=(str(late),), patience_s=60.0))

@@ -15,6 +15,7 @@ from tests.unit.agent.jobs import Run, shell, task
 from tests.waiting import is_alive, read_pid, wait_until
 
 from windrow.agent.event_file import AgentLeft, AttemptLost, TaskDeclined
+from windrow.model.attempt import Leave, Leaving
 
 pytestmark = pytest.mark.slow
 
@@ -27,8 +28,14 @@ def sleeper(number: int, folder: Path, ignoring: str = "") -> str:
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 @pytest.mark.parametrize("ignoring", ["", "TERM"])
-def test_a_signal_ends_tasks_and_records_them_as_lost(run: Run, tmp_path: Path, number: int, ignoring: str) -> None:
-    run.write(shell(0, sleeper(0, tmp_path, ignoring), children=(1,)), task(1, "true", parents=(0,)), grace_s=1.0)
+def test_a_signal_ends_tasks_and_records_them_as_lost(
+    run: Run, tmp_path: Path, number: int, ignoring: str
+) -> None:
+    run.write(
+        shell(0, sleeper(0, tmp_path, ignoring), children=(1,)),
+        task(1, "true", parents=(0,)),
+        grace_s=1.0,
+    )
     with run.begin() as agent:
         pid = read_pid(tmp_path / "0.pid")
         agent.send_signal(number)
@@ -38,11 +45,14 @@ def test_a_signal_ends_tasks_and_records_them_as_lost(run: Run, tmp_path: Path, 
     assert [event.task for event in run.of(AttemptLost)] == [0]
     assert [event.task for event in run.of(TaskDeclined)] == [1]
     assert run.failed() == []
-    assert run.of(AgentLeft)[0].why == f"stopped by signal {signal.Signals(number).name}"
+    assert run.of(AgentLeft)[0].why == Leaving(Leave.SIGNAL, signal.Signals(number).name)
 
 
 def test_a_task_that_still_succeeds_when_told_to_go_is_done(run: Run, tmp_path: Path) -> None:
-    script = f"trap 'echo saved > saved; exit 0' TERM; echo $$ > '{tmp_path}/0.pid'; while :; do sleep 0.05; done"
+    script = (
+        f"trap 'echo saved > saved; exit 0' TERM; echo $$ > '{tmp_path}/0.pid'; while :; do "
+        "sleep 0.05; done"
+    )
     run.write(shell(0, script, workdir=str(tmp_path), outputs=("saved",)))
     with run.begin() as agent:
         read_pid(tmp_path / "0.pid")
@@ -52,7 +62,9 @@ def test_a_task_that_still_succeeds_when_told_to_go_is_done(run: Run, tmp_path: 
     assert run.of(AttemptLost) == []
 
 
-def test_a_task_ended_by_the_queue_an_instant_before_the_agent_has_not_failed(run: Run, tmp_path: Path) -> None:
+def test_a_task_ended_by_the_queue_an_instant_before_the_agent_has_not_failed(
+    run: Run, tmp_path: Path
+) -> None:
     run.write(shell(0, sleeper(0, tmp_path)))
     with run.begin() as agent:
         os.kill(read_pid(tmp_path / "0.pid"), signal.SIGTERM)
@@ -61,7 +73,9 @@ def test_a_task_ended_by_the_queue_an_instant_before_the_agent_has_not_failed(ru
         agent.communicate(timeout=20)
     assert [(event.task, event.cause) for event in run.of(AttemptLost)] == [(0, "cancelled")]
     assert run.failed() == []
-    assert run.of(AgentLeft)[-1].why == "stopped by signal SIGTERM", "it has not done all it could"
+    assert run.of(AgentLeft)[-1].why == Leaving(Leave.SIGNAL, "SIGTERM"), (
+        "it has not done all it could"
+    )
     assert agent.returncode == 128 + signal.SIGTERM
 
 
@@ -148,7 +162,9 @@ def test_a_full_disk_stops_the_agent_in_good_order(small_disk: Path, tmp_path: P
     check_full_disk_run(run, code, printed)
     assert "No space left on device" in printed
     began = len(list(tmp_path.glob("began.*")))
-    assert began - 4 <= len(run.finished()) <= began < 400  # two running, two started but not yet told
+    assert (
+        began - 4 <= len(run.finished()) <= began < 400
+    )  # two running, two started but not yet told
 
 
 def test_a_file_size_limit_is_like_a_full_disk(run: Run) -> None:
@@ -170,11 +186,12 @@ def test_an_output_folder_that_is_gone_stops_the_agent_and_is_recorded(run: Run)
     assert "out/1.1 cannot be written: No such file" in printed
     assert run.finished() == [0]
     assert [event.task for event in run.of(AttemptLost)] == [1]
-    assert "out/1.1 cannot be written" in run.of(AgentLeft)[0].why
+    assert "out/1.1 cannot be written" in run.of(AgentLeft)[0].why.about
 
 
 def test_an_output_folder_that_is_no_folder_any_more_loses_no_result(run: Run) -> None:
-    """The empty file of what it printed cannot be removed, which is no reason to forget that it finished."""
+    """The empty file of what it printed cannot be removed, which is no reason to forget that it
+    finished."""
     run.write(shell(0, f"rm -rf '{run.folder.out}'; : > '{run.folder.out}'"))
     code, printed = run.run()
     assert (code, printed) == (0, "")

@@ -10,9 +10,10 @@ from tests.unit.agent.jobs import Run, shell
 
 from windrow.agent.claim import fence
 from windrow.agent.core import AgentCore
-from windrow.agent.event_file import DONE, AgentLeft, AgentStarted, TaskDeclined
+from windrow.agent.event_file import AgentLeft, AgentStarted, TaskDeclined
 from windrow.agent.job_file import JobFile, TaskSpec
 from windrow.agent.order import Result
+from windrow.model.attempt import DONE
 
 
 def write_both(run: Run, first: tuple[TaskSpec, ...] = (), **more: Any) -> None:
@@ -43,8 +44,16 @@ def test_an_idle_job_takes_over_the_one_that_it_waits_for(run: Run) -> None:
 @pytest.mark.parametrize("why", ["claimed", "given up", "over", "too large", "too long"])
 def test_what_is_not_taken_over(run: Run, why: str) -> None:
     """The agent goes on waiting, until its time is up."""
-    large = (shell(0, "true", cores=64 if why == "too large" else 1, expected_s=99.0), shell(1, "true"))
-    write_both(run, large if why.startswith("too") else (), walltime_s=4.0, over=(0,) if why == "over" else ())
+    large = (
+        shell(0, "true", cores=64 if why == "too large" else 1, expected_s=99.0),
+        shell(1, "true"),
+    )
+    write_both(
+        run,
+        large if why.startswith("too") else (),
+        walltime_s=4.0,
+        over=(0,) if why == "over" else (),
+    )
     if why == "claimed":
         run.folder.claim(0).touch()
     if why == "given up":
@@ -59,12 +68,17 @@ def job(number: int, *tasks: TaskSpec) -> JobFile:
 
 
 def test_tasks_that_were_adopted_know_what_was_done_here() -> None:
-    """Job 1 has done task 0, and dropped task 1 for want of time. Of job 0, which waits for them, one task can run."""
-    core = AgentCore(job(1, shell(0, "", children=(5,)), shell(1, "", expected_s=999.0, children=(6,))), 0.0)
+    """Job 1 has done task 0, and dropped task 1 for want of time. Of job 0, which waits for them,
+    one task can run."""
+    core = AgentCore(
+        job(1, shell(0, "", children=(5,)), shell(1, "", expected_s=999.0, children=(6,))), 0.0
+    )
     (start,) = core.start(0.0)
     assert start.spec.task == 0
     core.ended(Result(0, 1, 0, None, ""), 1.0)
-    taken = job(0, shell(5, "", parents=(0,)), shell(6, "", parents=(1,)), shell(7, "", parents=(80,)))
+    taken = job(
+        0, shell(5, "", parents=(0,)), shell(6, "", parents=(1,)), shell(7, "", parents=(80,))
+    )
     assert core.can_adopt(taken, (), 1.0)
     core.adopt(taken, 1.0)
     assert [start.spec.task for start in core.start(1.0)] == [5]

@@ -53,20 +53,32 @@ def test_it_does_a_job_and_fetches_what_it_wrote(which: str, file: Path, run: Ru
     if which == "oldest" and (3, 9) not in found:
         pytest.skip("no Python 3.9 here")
     python = found[min(found) if which == "oldest" else max(found)]
-    run.write(shell(0, "echo hello > made", workdir=str(run.path.parent), outputs=("made",), children=(1,)),
+    run.write(shell(0, "echo hello > made", workdir=str(run.path.parent), outputs=("made",), children=(1,)),  # noqa: E501
               shell(1, "cat made", workdir=str(run.path.parent), parents=(0,)))  # fmt: skip
     env = {"PATH": os.environ["PATH"], "HOME": os.environ.get("HOME", "/")}
     command = [python, "-I", str(file)]
-    done = subprocess.run([*command, "__main__", run.path, "0"], env=env, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [*command, "__main__", run.path, "0"], env=env, capture_output=True, text=True, check=False
+    )
     assert (done.returncode, done.stderr) == (0, "")
     assert run.finished() == [0, 1]
-    subprocess.run([*command, "peers"], env=env, check=True)  # it can be loaded; it has no command of its own
+    subprocess.run(
+        [*command, "data.peers"], env=env, check=True
+    )  # it can be loaded; it has no command of its own
     known = {"jobs/0/events": 10}
     request = {"put": {"jobs/1/over": ""}, "jobs": [0], "known": known, "all": True}
     answer = subprocess.run(
-        [*command, "porter", run.path], input=json.dumps(request), env=env, capture_output=True, text=True, check=True
+        [*command, "porter", run.path],
+        input=json.dumps(request),
+        env=env,
+        capture_output=True,
+        text=True,
+        check=True,
     )
-    sent = {name: (begin, base64.b64decode(data)) for name, begin, data in json.loads(answer.stdout)["files"]}
+    sent = {
+        name: (begin, base64.b64decode(data))
+        for name, begin, data in json.loads(answer.stdout)["files"]
+    }
     assert sent["jobs/0/events"] == (10, run.folder.events(0).read_bytes()[10:])
     assert sent["out/1.1"] == (0, b"hello\n")
     assert run.folder.over(1).exists()
@@ -77,7 +89,9 @@ def test_an_older_python_is_refused_in_one_sentence(file: Path) -> None:
     old = [path for version, path in pythons() if version < (3, 9)]
     if not old:
         pytest.skip("no Python before 3.9 here")
-    done = subprocess.run([old[0], "-I", file, "__main__"], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [old[0], "-I", file, "__main__"], capture_output=True, text=True, check=False
+    )
     assert done.returncode == 1
     assert "agents need 3.9 or newer" in done.stderr
     assert done.stderr.count("\n") == 1

@@ -1,4 +1,5 @@
-"""What tasks see where a node has a disk of its own; as root and as an ordinary user, with and without namespaces."""
+"""What tasks see where a node has a disk of its own; as root and as an ordinary user, with and
+without namespaces."""
 
 from __future__ import annotations
 
@@ -13,12 +14,12 @@ from pathlib import Path
 
 import pytest
 
-from windrow.agent.carrier import Carrier, Copied, copied
+from windrow.agent.data.carrier import Carrier, Copied, copied
 
 # In a process of its own: a holder is forked, and the process may be another user's.
 TRY = """
 import ctypes, os, subprocess, sys
-from windrow.agent import view
+from windrow.agent.data import view
 root, folder, kind, user = sys.argv[1:5]
 if user != "None":
     os.setgroups([]), os.setgid(int(user)), os.setuid(int(user))
@@ -32,7 +33,7 @@ made = open(seen.inside(f"{root}/sub/out.txt")).read()
 print("overlay" if seen.holder else "links", code, os.path.exists(f"{root}/sub/out.txt"), repr(made))
 print(seen.inside("/etc/passwd"), seen.covers(f"{root}/x"), seen.covers("/etc"), seen.can_run([f"cat {root}/x"]))
 seen.close()
-"""
+"""  # noqa: E501
 USER = 65534
 
 
@@ -66,7 +67,9 @@ def seen_by(place: Path, kind: str, user: int | None) -> list[str]:
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["overlay", "links"])
 @pytest.mark.parametrize("user", [None, USER])
-def test_what_a_task_writes_stays_on_its_node_and_names_are_as_ever(place: Path, kind: str, user: int | None) -> None:
+def test_what_a_task_writes_stays_on_its_node_and_names_are_as_ever(
+    place: Path, kind: str, user: int | None
+) -> None:
     if user is not None and os.geteuid() != 0:
         pytest.skip("only root can be another user")
     uid = os.geteuid() if user is None else user
@@ -86,20 +89,25 @@ def test_a_copy_comes_into_place_whole_or_not_at_all(tmp_path: Path) -> None:
     (tmp_path / "a" / "deep" / "one").write_text("1")
     (tmp_path / "tool").write_text("#!/bin/sh\n")
     (tmp_path / "tool").chmod(0o755)
-    files = [(str(tmp_path / "a"), str(tmp_path / "b" / "a")), (str(tmp_path / "tool"), str(tmp_path / "b" / "tool"))]
+    files = [
+        (str(tmp_path / "a"), str(tmp_path / ".windrow-b" / "a")),
+        (str(tmp_path / "tool"), str(tmp_path / ".windrow-b" / "tool")),
+    ]
     answer = copied(files)
     assert (answer.why, answer.size_bytes) == ("", 11)
-    assert (tmp_path / "b" / "a" / "deep" / "one").read_text() == "1"
-    assert os.access(tmp_path / "b" / "tool", os.X_OK)
+    assert (tmp_path / ".windrow-b" / "a" / "deep" / "one").read_text() == "1"
+    assert os.access(tmp_path / ".windrow-b" / "tool", os.X_OK)
     assert copied(files).why == ""  # again, over what is there
-    missing = copied([*files, (str(tmp_path / "none"), str(tmp_path / "b" / "none"))])
+    missing = copied([*files, (str(tmp_path / "none"), str(tmp_path / ".windrow-b" / "none"))])
     assert missing.errno == 2
     assert "none: No such file" in missing.why
-    assert sorted(path.name for path in (tmp_path / "b").iterdir()) == ["a", "tool"]
+    assert sorted(path.name for path in (tmp_path / ".windrow-b").iterdir()) == ["a", "tool"]
 
 
 @pytest.mark.slow
-def test_the_carrier_is_a_process_that_answers_and_whose_end_fails_what_was_asked(tmp_path: Path) -> None:
+def test_the_carrier_is_a_process_that_answers_and_whose_end_fails_what_was_asked(
+    tmp_path: Path,
+) -> None:
     (tmp_path / "in").write_text("1234")
     carrier, heard = Carrier(), list[Copied]()
     carrier.copy([(str(tmp_path / "in"), str(tmp_path / "out"))], heard.append)

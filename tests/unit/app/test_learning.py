@@ -12,15 +12,24 @@ from windrow.forecast.failures import Lives
 from windrow.forecast.runtimes import RunTimes
 from windrow.forecast.waits import History
 from windrow.manager.dispatch import Dispatch
-from windrow.manager.events import JobEnded, JobKilled, JobsPlanned, JobStarted, JobSubmitted, TaskFinished
-from windrow.manager.journal import Record
 from windrow.model import Runnable, Step, Task, Workflow
 from windrow.model.cause import Cause
+from windrow.story.events import (
+    JobEnded,
+    JobKilled,
+    JobsPlanned,
+    JobStarted,
+    JobSubmitted,
+    TaskFinished,
+)
+from windrow.story.journal import Record
 from windrow.strategies import Decision, JobPlan
 
 
 def a_dispatch() -> Dispatch:
-    runnable = Runnable(Workflow.from_tasks("w", [Task("t", 1.0, kind="k")]), (Step(("true",), "/"),))
+    runnable = Runnable(
+        Workflow.from_tasks("w", [Task("t", 1.0, kind="k")]), (Step(("true",), "/"),)
+    )
     return Dispatch(RunFolder(Path("nowhere")), runnable, "u", "w-1")
 
 
@@ -35,7 +44,9 @@ def records(job: int) -> list[Record]:
     ]
 
 
-def test_times_and_waits_are_there_for_the_next_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_times_and_waits_are_there_for_the_next_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("WINDROW_HISTORY", str(tmp_path / "h.sqlite"))
     waits = History(tmp_path / "w.sqlite")
     learning = Learning(a_dispatch(), {"": Place("here")}, (), waits)
@@ -62,10 +73,16 @@ def test_histories_that_cannot_be_written_stop_nothing_and_are_named_once(
     for job in range(3):
         learning(records(job))
     said = [record.getMessage().partition(": ")[0] for record in caplog.records]
-    assert said == ["run times are not remembered", "waits are not remembered", "losses are not remembered"]
+    assert said == [
+        "run times are not remembered",
+        "waits are not remembered",
+        "losses are not remembered",
+    ]
 
 
-def test_one_history_does_without_the_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_history_does_without_the_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("WINDROW_HISTORY", str(tmp_path / "h.sqlite"))
     learning = Learning(a_dispatch(), {"": Place("here")}, (), None)
     learning(records(0))

@@ -13,13 +13,13 @@ from windrow.forecast.ledger import Promise, promised_too_much
 from windrow.forecast.runtimes import PastRun, RunTimes, fill
 from windrow.foresight.course import Course, CourseEnd, Sampling
 from windrow.foresight.strategy import Foresight
-from windrow.manager import events as e
 from windrow.manager.core import Core
-from windrow.manager.journal import Record
 from windrow.manager.terms import Terms
 from windrow.model import Runnable, Task, Workflow
 from windrow.model.runnable import Step
 from windrow.model.site import Site
+from windrow.story import events as e
+from windrow.story.journal import Record
 from windrow.strategies import Decision, JobPlan, Work
 from windrow.strategies.base import Candidate
 
@@ -51,14 +51,25 @@ def test_errors_are_those_of_earlier_runs_until_five_tasks_are_done() -> None:
 
 
 def test_what_was_learnt_tells_how_far_it_is_off(tmp_path: Path) -> None:
-    """Nine runs of 1 to 9 s; a risk of 0.1 expects the longest. Times that the workflow states tell nothing."""
+    """Nine runs of 1 to 9 s; a risk of 0.1 expects the longest. Times that the workflow states tell
+    nothing."""
     history = RunTimes(tmp_path / "history.sqlite")
     history.record(PastRun("w", "blast", float(s), float(s)) for s in range(1, 10))
     history.record(PastRun("w", "stated", 100.0, float(s)) for s in range(9))
-    tasks = [Task("a", 0.0, kind="blast"), Task("b", 0.0, kind="blast"), Task("c", 50.0, kind="stated")]
-    steps = (Step(("a",), "/", runtime_known=False), Step(("b",), "/", runtime_known=False), Step(("c",), "/"))
+    tasks = [
+        Task("a", 0.0, kind="blast"),
+        Task("b", 0.0, kind="blast"),
+        Task("c", 50.0, kind="stated"),
+    ]
+    steps = (
+        Step(("a",), "/", runtime_known=False),
+        Step(("b",), "/", runtime_known=False),
+        Step(("c",), "/"),
+    )
     runnable, times = fill(Runnable(Workflow.from_tasks("w", tasks), steps), history, 60.0)
-    assert earlier_errors(runnable, times, lambda: history) == pytest.approx([s / 9 for s in range(1, 10)])
+    assert earlier_errors(runnable, times, lambda: history) == pytest.approx(
+        [s / 9 for s in range(1, 10)]
+    )
 
 
 def test_the_first_promise_and_what_came_of_it() -> None:

@@ -5,27 +5,57 @@ from __future__ import annotations
 import os
 import stat
 import time
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from windrow.app.ownership import refuse_foreign
-from windrow.app.runs import RunPaths, all_runs, find_own_run, find_run, new_run, past_predictions, past_promises
-from windrow.errors import UserError
-from windrow.manager.journal import RunJournal
+from windrow.app.runs import (
+    RunPaths,
+    all_runs,
+    find_own_run,
+    find_run,
+    new_run,
+    past_predictions,
+    past_promises,
+)
+from windrow.errors import OutsideError, UserError
 from windrow.model import Runnable, Task, Workflow
 from windrow.records.runnable_file import write_runnable
+from windrow.story.journal import RunJournal
 
 
 def made(name: str, root: Path, created_s: float = 1.0) -> RunPaths:
     """A run as a command leaves it before it submits anything."""
 
     def fill(paths: RunPaths) -> None:
-        runnable = Runnable.of(Workflow.from_tasks(name, [Task("t", 1.0, command=("true",))]), str(root))
+        runnable = Runnable.of(
+            Workflow.from_tasks(name, [Task("t", 1.0, command=("true",))]), str(root)
+        )
         write_runnable(paths.workflow, runnable)
         RunJournal.create(paths.journal, {"created_s": created_s}).close()
 
     return new_run(name, root, fill)
+
+
+@pytest.mark.parametrize(
+    ("name", "run"), [("ü", "u-1"), ("Größe 7", "Grosse-7-1"), ("日本", "run-1"), ("a b", "a-b-1")]
+)
+def test_runs_are_named_after_their_workflow(name: str, run: str, tmp_path: Path) -> None:
+    assert made(name, tmp_path / ".windrow" / "runs").name == run
+
+
+def test_who_writes_a_journal_notices_that_it_is_gone(tmp_path: Path) -> None:
+    paths = made("w", tmp_path / ".windrow" / "runs")
+    with closing(RunJournal.open(paths.journal, writable=True)) as journal:
+        journal.set_fact("space", 1)
+        paths.journal.unlink()
+        with pytest.raises(OutsideError, match="deleted or replaced"):
+            journal.set_fact("space", 2)
+        paths.journal.touch()
+        with pytest.raises(OutsideError, match="deleted or replaced"):
+            journal.set_fact("space", 2)
 
 
 def test_runs_are_numbered_and_private(tmp_path: Path) -> None:
@@ -108,7 +138,9 @@ def test_a_damaged_latest_run_is_an_error_not_the_one_before(how: str, tmp_path:
         bad.workflow.unlink()
     else:
         bad.journal.write_bytes(b"not a journal at all" * 100 if how == "broken" else b"")
-    with pytest.raises(UserError, match=r"the latest run, bad-1, cannot be read .* move .*bad-1 away") as caught:
+    with pytest.raises(
+        UserError, match=r"the latest run, bad-1, cannot be read .* move .*bad-1 away"
+    ) as caught:
         find_run(None, root)
     assert caught.value.exit_code == 2
     assert find_run("good-1", root).name == "good-1"
@@ -120,7 +152,9 @@ def test_a_damaged_latest_run_is_an_error_not_the_one_before(how: str, tmp_path:
     assert find_run(None, root).name == "new-1"  # it does not block what comes after it
 
 
-def test_runs_are_found_from_a_folder_below(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_runs_are_found_from_a_folder_below(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     made("w", tmp_path / ".windrow" / "runs")
     (tmp_path / "a" / "b").mkdir(parents=True)
     monkeypatch.chdir(tmp_path / "a" / "b")
@@ -131,7 +165,9 @@ as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files
 
 
 @as_root
-def test_the_way_up_ends_where_another_owner_begins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_way_up_ends_where_another_owner_begins(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     made("w", tmp_path / ".windrow" / "runs")
     (tmp_path / "theirs").mkdir()
     os.chown(tmp_path / "theirs", 65534, -1)
@@ -141,11 +177,17 @@ def test_the_way_up_ends_where_another_owner_begins(tmp_path: Path, monkeypatch:
 
 
 @as_root
-@pytest.mark.parametrize("what", [".windrow", ".windrow/runs", "run", "journal.sqlite", "workflow.json"])
+@pytest.mark.parametrize(
+    "what", [".windrow", ".windrow/runs", "run", "journal.sqlite", "workflow.json"]
+)
 def test_what_others_own_is_read_but_not_executed(what: str, tmp_path: Path) -> None:
     root = tmp_path / ".windrow" / "runs"
     run = made("w", root)
-    path = tmp_path / what if what.startswith(".") else run.folder.path / ("" if what == "run" else what)
+    path = (
+        tmp_path / what
+        if what.startswith(".")
+        else run.folder.path / ("" if what == "run" else what)
+    )
     os.chown(path, 65534, -1)
     assert find_run(None, root).name == "w-1"
     with pytest.raises(UserError, match=r"belongs to nobody, not to you \(root\).*chown -R root"):

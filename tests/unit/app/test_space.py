@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from windrow.app import live_runs
-from windrow.app.execute import RunRequest, managed, order_of_run, prepare, start_run
+from windrow.app.execute import managed, prepare, start_run
+from windrow.app.facts import RunRequest
 from windrow.app.runs import RunView, facts_of
 from windrow.app.space import change_space, smallest_space, submitted
 from windrow.errors import InputError, UserError
@@ -44,18 +45,24 @@ def order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RunRequest:
     return RunRequest(tmp_path / "w.yaml", delete_intermediate=True)
 
 
-def test_what_cannot_fit_is_refused_with_the_smallest_space_that_would_do(order: RunRequest) -> None:
+def test_what_cannot_fit_is_refused_with_the_smallest_space_that_would_do(
+    order: RunRequest,
+) -> None:
     prepared = prepare(replace(order, space=14_000_000))
     assert smallest_space(prepared.runnable.workflow) == 14_000_000
     assert prepared.work.space == SpaceLimit(14_000_000, "auto")
     assert prepared.site.cap == 1, "one job at a time"
-    with pytest.raises(UserError, match="need at least 14 MB at a time, but may take 13 MB; give --space 14MB"):
+    with pytest.raises(
+        UserError, match="need at least 14 MB at a time, but may take 13 MB; give --space 14MB"
+    ):
         prepare(replace(order, space=13_000_000))
     with pytest.raises(UserError, match=r"--delete-intermediate.*then 14 MB will do"):
         prepare(replace(order, space=20_000_000, delete_intermediate=False))
 
 
-@pytest.mark.parametrize("wish", [{"also": ("local",)}, {"copies": 2}, {"strategy": "glume"}, {"speculate": True}])
+@pytest.mark.parametrize(
+    "wish", [{"also": ("local",)}, {"copies": 2}, {"strategy": "glume"}, {"speculate": True}]
+)
 def test_what_does_not_go_with_a_limit(order: RunRequest, wish: dict[str, object]) -> None:
     with pytest.raises(UserError, match="a limit on space needs"):
         prepare(replace(order, space=10**9, **wish))  # type: ignore[arg-type]
@@ -72,7 +79,7 @@ def test_runs_in_a_limited_folder_see_each_other(order: RunRequest, tmp_path: Pa
     assert first.order.space is None, "it cannot take more"
     assert first.order.guarantee == 44_000_000
     paths = start_run(first)
-    assert order_of_run(facts_of(paths)).guarantee == 44_000_000
+    assert facts_of(paths).request.guarantee == 44_000_000
     with managed(paths):
         assert live_runs.guaranteed(str(tmp_path.resolve())) == [(paths.name, 44_000_000)]
         (tmp_path / "other").mkdir()
@@ -87,7 +94,27 @@ def test_runs_in_a_limited_folder_see_each_other(order: RunRequest, tmp_path: Pa
     assert prepare(second).order.guarantee == 44_000_000
 
 
-def test_workflows_in_a_pool_have_their_space_until_they_end(order: RunRequest, tmp_path: Path) -> None:
+def test_of_two_runs_that_need_the_same_space_the_second_is_told_to_wait(
+    order: RunRequest, tmp_path: Path
+) -> None:
+    (tmp_path / "windrow.toml").write_text('[data]\nlimit = "60MB"\n')
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "w.yaml").write_text(WORKFLOW)
+    both = [prepare(order), prepare(replace(order, workflow=tmp_path / "other" / "w.yaml"))]
+    first, second = [start_run(one) for one in both]
+    with (
+        managed(first),
+        pytest.raises(
+            UserError, match="wait until that has ended, or give this one less with --space"
+        ),
+        managed(second),
+    ):
+        pytest.fail("there is no room for both")
+
+
+def test_workflows_in_a_pool_have_their_space_until_they_end(
+    order: RunRequest, tmp_path: Path
+) -> None:
     (tmp_path / "windrow.toml").write_text('[data]\nlimit = "60MB"\n')
     pool, runnable = pool_at("lab"), read_runnable(order.workflow)
     pool.make()
@@ -96,7 +123,8 @@ def test_workflows_in_a_pool_have_their_space_until_they_end(order: RunRequest, 
     place = str(tmp_path.resolve())
     assert live_runs.guaranteed(place) == [("workflow 1 of a pool", 44_000_000)]
     with pytest.raises(
-        UserError, match="other runs have 44 MB: 44 MB is not available; wait until they end, or run it"
+        UserError,
+        match="other runs have 44 MB: 44 MB is not available; wait until they end, or run it",
     ):
         submitted(pool, runnable)
     assert not pool.workflow(2).exists()
@@ -109,13 +137,26 @@ def test_workflows_in_a_pool_have_their_space_until_they_end(order: RunRequest, 
 def test_sizes_are_learned_from_earlier_runs(order: RunRequest) -> None:
     order.workflow.write_text(WORKFLOW.replace("10MB", "").replace("1MB", ""))
     first = prepare(replace(order, space=10**9))
-    assert first.notes == ("the sizes of 8 files are not known: a few pipelines run first, to learn them",)
+    assert len(first.notes) == 1
+    assert first.notes[0].startswith(
+        "no size is known of 8 files: tasks that make such files run one at a time"
+    )
     history = RunTimes()
     for size in (5e6, 9e6, 7e6):
-        history.record([PastRun("w", output_kind("make", 0), size, 1.0), PastRun("w", output_kind("use", 0), 1.0, 1.0)])
+        history.record(
+            [
+                PastRun("w", output_kind("make", 0), size, 1.0),
+                PastRun("w", output_kind("use", 0), 1.0, 1.0),
+            ]
+        )
     second = prepare(replace(order, space=10**9))
     assert {file.size_bytes for file in second.runnable.workflow.files} == {9_000_000, 1}
     assert second.notes == ()
+    tight = prepare(replace(order, space=5 * 10**6))
+    assert not any(file.size_bytes for file in tight.runnable.workflow.files), (
+        "guesses refuse nothing"
+    )
+    assert tight.notes[1].startswith("a guess, by sizes in earlier runs: its files need")
     assert not any(file.size_bytes for file in prepare(order).runnable.workflow.files), (
         "without a limit nothing changes"
     )
@@ -132,8 +173,10 @@ def test_another_limit_for_a_run_that_has_stopped(order: RunRequest) -> None:
     paths = start_run(prepare(replace(order, space=20_000_000)))
     told = RunView(paths)
     change_space(told, 14_000_000)
-    assert order_of_run(told.facts).space == 14_000_000
-    with pytest.raises(UserError, match="at least 14 MB at a time, but may take 13 MB; give --space 14MB"):
+    assert told.facts.request.space == 14_000_000
+    with pytest.raises(
+        UserError, match="at least 14 MB at a time, but may take 13 MB; give --space 14MB"
+    ):
         change_space(told, 13_000_000)
     with managed(paths) as manager:
         assert manager.core.work.space is not None

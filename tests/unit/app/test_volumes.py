@@ -1,4 +1,5 @@
-"""A run with volumes: what is refused before it starts, and what becomes of one whose volume is lost."""
+"""A run with volumes: what is refused before it starts, and what becomes of one whose volume is
+lost."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -9,10 +10,11 @@ from tests.waiting import wait_until
 
 from windrow.app.adding import add_tasks, prepare_addition
 from windrow.app.continuing import standing
-from windrow.app.execute import RunRequest, drive, managed, prepare, start_run
+from windrow.app.execute import drive, managed, prepare, start_run
+from windrow.app.facts import RunRequest
 from windrow.app.runs import RunView
 from windrow.errors import UserError
-from windrow.manager.states import AttemptState
+from windrow.story.states import AttemptState
 
 LOST = """
 volumes: { work: { scratch: 1MB } }
@@ -51,7 +53,9 @@ def test_what_only_a_lost_volume_held_is_made_again(order: RunRequest, tmp_path:
     assert outcomes == [[done, done], [done], [lost, done]]
     assert view.story.tasks[2].attempts[0].cause == "volume lost"
     assert (tmp_path / "result").read_text() == "x\n"
-    assert list((tmp_path / ".windrow-volumes" / "lost").iterdir()) == [], "no volume outlives its run"
+    assert list((tmp_path / ".windrow-volumes" / "lost").iterdir()) == [], (
+        "no volume outlives its run"
+    )
 
 
 @pytest.mark.slow
@@ -93,7 +97,7 @@ tasks:
     after: b
     runtime: 1s
     extract: { work/y: result }
-"""
+"""  # noqa: E501
 
 
 @pytest.mark.slow
@@ -119,30 +123,46 @@ def test_tasks_run_again_from_the_last_replica_of_a_lost_volume(
     else:
         assert attempts == ([2, 2, 2] if rule == "never" else [1, 1, 2])
     assert not [*tmp_path.rglob("work.*")], "nothing is left"
-    wait_until(lambda: not [*node.glob("windrow-*")])  # removed when all processes of the job are gone
+    wait_until(
+        lambda: not [*node.glob("windrow-*")]
+    )  # removed when all processes of the job are gone
 
 
-def test_what_cannot_work_is_refused(order: RunRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert prepare(order).notes == ("volume work: 1 x 1 MB of scratch, mounted by 2 tasks, on the shared file system",)
-    text = LOST.replace("[work]", "{/nowhere/w: work}").replace("work/y: result", "/nowhere/w/y: result")
+def test_what_cannot_work_is_refused(
+    order: RunRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert prepare(order).notes == (
+        "volume work: 1 x 1 MB of scratch, mounted by 2 tasks, on the shared file system",
+    )
+    text = LOST.replace("[work]", "{/nowhere/w: work}").replace(
+        "work/y: result", "/nowhere/w/y: result"
+    )
     order.workflow.write_text(text)
-    monkeypatch.setattr("windrow.agent.mounts.can_mount", lambda: False)
+    monkeypatch.setattr("windrow.agent.data.mounts.can_mount", lambda: False)
     with pytest.raises(
-        UserError, match="a mounts a volume at a path, but this machine does not let users mount anything; write"
+        UserError,
+        match="a mounts a volume at a path, but this machine does not let users mount anything; "
+        "write",
     ):
         prepare(order)
     order.workflow.write_text(LOST)
     (tmp_path / "windrow.toml").write_text('[queues.local]\ndisk = "1500kB"\n')
     prepare(order)  # they are on the shared file system
     order = replace(order, scratch="/tmp/x")
-    with pytest.raises(UserError, match=r"task b needs 1.9 MiB of disk; windrow.toml allows 1.4 MiB"):
+    with pytest.raises(
+        UserError, match=r"task b needs 1.9 MiB of disk; windrow.toml allows 1.4 MiB"
+    ):
         prepare(order)
     (tmp_path / "windrow.toml").write_text('[queues.local]\ndisk = "2MB"\n')
     workflow = prepare(order).runnable.workflow
     assert workflow.disk_bytes.tolist() == [1_000_000, 0, 2_000_000]
     assert workflow.runtime_s.tolist() == [1.005, 1.0, 1.01], "copies take time"
     order.workflow.write_text(
-        LOST.replace("{ scratch: 1MB }", "{ from: 'https://x.org/a', size: 1MB }").split("extract")[0]
+        LOST.replace("{ scratch: 1MB }", "{ from: 'https://x.org/a', size: 1MB }").split("extract")[
+            0
+        ]
     )
-    with pytest.raises(UserError, match="the files of volume work come from a URL; set scratch under"):
+    with pytest.raises(
+        UserError, match="the files of volume work come from a URL; set scratch under"
+    ):
         prepare(replace(order, scratch=""))

@@ -1,4 +1,5 @@
-"""`tasks`, `logs`, `shell`, `explain`, `run -n` and `help`: questions about a real run and their answers."""
+"""`tasks`, `logs`, `shell`, `explain`, `run -n` and `help`: questions about a real run and their
+answers."""
 
 from __future__ import annotations
 
@@ -26,7 +27,7 @@ tasks:
   - {id: mute, command: "true", inputs: x, runtime: 1s}
   - {id: bad, command: 'printf "it is \\033[31mred\\n"; exit 3', inputs: x, retries: 1, runtime: 1s}
   - {id: late, command: "true", after: bad, runtime: 1s}
-"""
+"""  # noqa: E501
 WINDROW = [sys.executable, "-m", "windrow.cli.main"]
 
 
@@ -35,10 +36,18 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with one run that failed in part."""
     folder = tmp_path_factory.mktemp("answers")
     (folder / "w.yaml").write_text(WORKFLOW)
-    env = {**os.environ, "XDG_STATE_HOME": str(folder / "state"), "XDG_CONFIG_HOME": str(folder / "config")}
+    env = {
+        **os.environ,
+        "XDG_STATE_HOME": str(folder / "state"),
+        "XDG_CONFIG_HOME": str(folder / "config"),
+    }
     env |= {"XDG_DATA_HOME": str(folder / "data")}
     ended = subprocess.run(
-        [*WINDROW, "run", "w.yaml", "--deadline", "1"], cwd=folder, env=env, check=False, capture_output=True
+        [*WINDROW, "run", "w.yaml", "--deadline", "1"],
+        cwd=folder,
+        env=env,
+        check=False,
+        capture_output=True,
     )
     assert ended.returncode == 1, ended.stderr
     return folder
@@ -67,7 +76,12 @@ def test_tasks_are_listed_with_what_became_of_them(capsys: pytest.CaptureFixture
         ["bad", "failed"],
         ["late", "blocked"],
     ]
-    assert told(capsys, "tasks", "--failed")[0].splitlines()[1].split()[-4:] == ["3", "exit", "code", "3"]
+    assert told(capsys, "tasks", "--failed")[0].splitlines()[1].split()[-4:] == [
+        "3",
+        "exit",
+        "code",
+        "3",
+    ]
     assert told(capsys, "tasks", "--state", "blocked")[0].splitlines()[1].endswith("needs bad")
     assert "has no task that is running" in told(capsys, "tasks", "--running")[1]
 
@@ -86,7 +100,10 @@ def test_logs_are_found_by_the_tasks_id(capsys: pytest.CaptureFixture[str], fold
     assert err.startswith("gen: attempt 1 of 1, job 0, finished: ")
     assert str(folder / ".windrow" / "runs" / "answers-1" / "out") in err
     assert "no output" in told(capsys, "logs", "mute")[1]
-    assert told(capsys, "logs", "late")[1] == "late has not started: a task that it depends on failed\n"
+    assert (
+        told(capsys, "logs", "late")[1]
+        == "late has not started: a task that it depends on failed\n"
+    )
     assert "attempt 1 of 2" in told(capsys, "logs", "bad", "--attempt", "1")[1]
     assert told(capsys, "logs", "bad")[0] == "it is \x1b[31mred\n"  # into a pipe, as it is
     assert told(capsys, "logs", "gen", "-f")[0] == "hello\n"
@@ -100,12 +117,20 @@ def test_logs_are_found_by_the_tasks_id(capsys: pytest.CaptureFixture[str], fold
         ("logs gen --attempt 2", "gen has 1 attempt(s); there is no attempt 2"),
         ("logs gen --job 7", "gen did not start in job 7"),
         ("logs --job 7", "answers-1 has no job 7"),
-        ("shell nosuch", "answers-1 has no task 'nosuch'; windrow tasks lists them"),
-        ("tasks --state odd", "invalid choice: 'odd'"),
+        (
+            "shell nosuch",
+            "answers-1 has no task 'nosuch'; windrow tasks --run answers-1 lists them",
+        ),
+        (
+            "tasks --state odd",
+            "there is no state 'odd'; the states are pending, submitted, running",
+        ),
         ("explain nosuch", "has no task or job 'nosuch'"),
     ],
 )
-def test_what_is_not_there_is_told(argv: str, words: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_is_not_there_is_told(
+    argv: str, words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main(argv.split()) == 2
     assert words in capsys.readouterr().err
 
@@ -130,9 +155,14 @@ def test_a_terminal_is_not_steered_wherever_blocks_end(monkeypatch: pytest.Monke
 def test_large_outputs_take_little_memory(folder: Path) -> None:
     with (folder / ".windrow" / "runs" / "answers-1" / "out" / "0.1").open("ab") as out:
         out.truncate(150 << 20)
-    code = "import tracemalloc, sys; from windrow.cli.main import main; tracemalloc.start(); main(['logs', 'gen']);"
+    code = (
+        "import tracemalloc, sys; from windrow.cli.main import main; tracemalloc.start(); "
+        "main(['logs', 'gen']);"
+    )
     code += "print(tracemalloc.get_traced_memory()[1], file=sys.stderr)"
-    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as windrow:
+    with subprocess.Popen(
+        [sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as windrow:
         assert windrow.stdout is not None
         assert windrow.stderr is not None
         size = 0
@@ -148,12 +178,18 @@ def test_large_outputs_take_little_memory(folder: Path) -> None:
 def test_following_ends_with_the_task(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     text = "echo one; while ! test -e go; do sleep 0.1; done; echo two"
-    (tmp_path / "w.yaml").write_text(f"name: f\ntasks:\n  - {{id: slow, command: '{text}', runtime: 1m}}\n")
-    with subprocess.Popen([*WINDROW, "run", "w.yaml"], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as run:
+    (tmp_path / "w.yaml").write_text(
+        f"name: f\ntasks:\n  - {{id: slow, command: '{text}', runtime: 1m}}\n"
+    )
+    with subprocess.Popen(
+        [*WINDROW, "run", "w.yaml"], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as run:
         while not (tmp_path / ".windrow" / "runs" / "f-1" / "journal.sqlite").exists():
             assert run.poll() is None
             time.sleep(0.05)
-        with subprocess.Popen([*WINDROW, "logs", "slow", "-f"], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as log:
+        with subprocess.Popen(
+            [*WINDROW, "logs", "slow", "-f"], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        ) as log:
             assert log.stdout is not None
             assert log.stdout.readline() == b"one\n"
             (tmp_path / "go").touch()
@@ -164,7 +200,9 @@ def test_following_ends_with_the_task(tmp_path: Path, monkeypatch: pytest.Monkey
 
 
 @pytest.mark.slow
-def test_a_shell_in_the_tasks_folder_and_environment(capsys: pytest.CaptureFixture[str], folder: Path) -> None:
+def test_a_shell_in_the_tasks_folder_and_environment(
+    capsys: pytest.CaptureFixture[str], folder: Path
+) -> None:
     found = json.loads(told(capsys, "shell", "gen", "--json")[0])
     assert found["folder"] == str(folder)
     assert found["env"]["LEVEL"] == "3 a"
@@ -175,10 +213,19 @@ def test_a_shell_in_the_tasks_folder_and_environment(capsys: pytest.CaptureFixtu
     ended = subprocess.run(["/bin/sh", "-c", pasted], check=True, capture_output=True, text=True)
     assert ended.stdout == "hello\n"
     script = 'echo "$PWD $LEVEL $WINDROW_RUN"'
-    ended = subprocess.run([*WINDROW, "shell", "gen", "-c", script], check=True, capture_output=True, text=True)
+    ended = subprocess.run(
+        [*WINDROW, "shell", "gen", "-c", script], check=True, capture_output=True, text=True
+    )
     assert ended.stdout == f"{folder} 3 a answers-1\n"
-    assert subprocess.run([*WINDROW, "shell", "bad", "-c"], check=False, capture_output=True).returncode == 3
-    ended = subprocess.run([*WINDROW, "shell", "gen"], input="echo $LEVEL", capture_output=True, text=True, check=True)
+    assert (
+        subprocess.run(
+            [*WINDROW, "shell", "bad", "-c"], check=False, capture_output=True
+        ).returncode
+        == 3
+    )
+    ended = subprocess.run(
+        [*WINDROW, "shell", "gen"], input="echo $LEVEL", capture_output=True, text=True, check=True
+    )
     assert ended.stdout == "3 a\n"
     assert "echo hello; echo 1 > x" in ended.stderr
 
@@ -221,7 +268,9 @@ def test_a_dry_run_plans_where_run_would_go_and_starts_nothing(
     assert "2 of 2 run times are guesses of 60 s each (--guess)" in out
     assert "would be submitted (nothing was submitted):" in out
     assert [path.name for path in tmp_path.iterdir()] == ["w.yaml"]
-    (tmp_path / "w.yaml").write_text("name: d\ntasks:\n  - {id: a, command: 'true', inputs: missing.txt}\n")
+    (tmp_path / "w.yaml").write_text(
+        "name: d\ntasks:\n  - {id: a, command: 'true', inputs: missing.txt}\n"
+    )
     assert main(["run", "--dry-run", "w.yaml"]) == 2
     assert "task a reads missing.txt, which no task writes" in capsys.readouterr().err
 
@@ -231,7 +280,9 @@ def test_guesses_are_marked(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "w.yaml").write_text("tasks:\n- {id: a, command: x}\n- {id: b, command: x, runtime: 1m}\n")
+    (tmp_path / "w.yaml").write_text(
+        "tasks:\n- {id: a, command: x}\n- {id: b, command: x, runtime: 1m}\n"
+    )
     assert "2.0 min (1 of 2 run times are guesses)" in told(capsys, "show", "w.yaml")[0]
     assert json.loads(told(capsys, "show", "w.yaml", "--json")[0])["guessed_run_times"] == 1
     (tmp_path / "w.dax").write_text('<adag name="n"><job id="A" name="k" runtime="-0.1"/></adag>')
@@ -253,14 +304,20 @@ def test_help_by_its_word(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.slow
-def test_a_run_outlives_a_full_disk_behind_its_output(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_outlives_a_full_disk_behind_its_output(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "w.yaml").write_text("name: o\ntasks:\n  - {id: a, command: 'touch ran', outputs: ran, runtime: 1s}\n")
+    (tmp_path / "w.yaml").write_text(
+        "name: o\ntasks:\n  - {id: a, command: 'touch ran', outputs: ran, runtime: 1s}\n"
+    )
     with Path("/dev/full").open("w") as full:
-        ended = subprocess.run([*WINDROW, "run", "w.yaml"], stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+        ended = subprocess.run(
+            [*WINDROW, "run", "w.yaml"], stdout=full, stderr=subprocess.PIPE, text=True, check=False
+        )
     assert ended.returncode == 0
     assert "Traceback" not in ended.stderr
-    assert "o-1 continues" in ended.stderr or "windrow watch" in ended.stderr
+    assert "o-1 continues" in ended.stderr or "windrow status -f" in ended.stderr
     assert (tmp_path / "ran").exists()
 
 
@@ -287,6 +344,56 @@ def test_how_far_a_run_is_stands_in_files_too(
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(terminal, "LINE_S", 0.0)
     monkeypatch.setattr(progress_lines, "_QUIET_LINE_S", 0.0)
-    (tmp_path / "w.yaml").write_text("name: p\ntasks:\n  - {id: a, command: sleep 1, runtime: 1s}\n")
+    (tmp_path / "w.yaml").write_text(
+        "name: p\ntasks:\n  - {id: a, command: sleep 1, runtime: 1s}\n"
+    )
     assert main(["run", "w.yaml"]) == 0
     assert re.search(r"  0/1 tasks  jobs: 1 running\n", capsys.readouterr().out)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "tasks",
+        "files",
+        "status",
+        "report -o page.html",
+        "logs bad",
+        "explain bad",
+        "shell bad --print",
+        "explain 0",
+    ],
+)
+def test_a_run_may_be_named_as_the_last_word_and_by_an_option(
+    command: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    words = command.replace("page.html", str(tmp_path / "page.html"))
+    name = "answers-1"
+    plain, word, option = (
+        told(capsys, *f"{words}{more}".split()) for more in ("", f" {name}", f" --run {name}")
+    )
+    assert plain[0] == word[0] == option[0]
+    assert main([*words.split(), "no-such-run"]) == 2
+    assert (
+        f"unknown {'file' if command == 'files' else 'run'} 'no-such-run'"
+        in capsys.readouterr().err
+    )
+    assert main([*words.split(), *(["x"] if command == "files" else []), name, "--run", name]) == 2
+
+
+def test_hints_work_as_printed_where_there_is_a_later_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name, text in (("flaky", "exit 3"), ("later", "true")):
+        Path(f"{name}.yaml").write_text(
+            f"name: {name}\ntasks:\n  - {{id: only-{name}, command: '{text}', runtime: 1s}}\n"
+        )
+        main(["run", f"{name}.yaml"])
+    capsys.readouterr()
+    assert main(["status", "flaky-1"]) == 0
+    (hint,) = re.findall("for details: windrow (.*)", capsys.readouterr().out)
+    assert hint == "explain only-flaky --run flaky-1"
+    assert main(hint.split()) == 0
+    assert main(["status", "later-1"]) == 0
+    assert "--run" not in capsys.readouterr().out

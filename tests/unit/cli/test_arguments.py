@@ -1,4 +1,5 @@
-"""Numbers, times and names from the command line: each has a range, and what lies outside is refused by name."""
+"""Numbers, times and names from the command line: each has a range, and what lies outside is
+refused by name."""
 
 from __future__ import annotations
 
@@ -18,7 +19,9 @@ def test_whole_numbers_in_range(text: str) -> None:
     assert whole(1, 10**6)(text) == int(text)
 
 
-@pytest.mark.parametrize("text", ["0", "-1", "1000001", "9" * 5000, "1e3", "1_0", "٣", "", "nan", "2147483648"])
+@pytest.mark.parametrize(
+    "text", ["0", "-1", "1000001", "9" * 5000, "1e3", "1_0", "٣", "", "nan", "2147483648"]
+)
 def test_whole_numbers_out_of_range(text: str) -> None:
     with pytest.raises(Exception, match=r"is not a whole number from 1 to 1,000,000$"):
         whole(1, 10**6)(text)
@@ -40,17 +43,44 @@ def test_numbers_in_range() -> None:
 @pytest.mark.parametrize(
     ("command", "words"),
     [
-        ("simulate l.swf --nodes 10000001", "argument --nodes: '10000001' is not a whole number from 1 to 10,000,000"),
-        ("simulate l.swf --cap 2147483648", "argument --cap: '2147483648' is not a whole number from 1 to 1,000,000"),
-        ("generate montage --tasks 2147483648 -o m.json", "argument --tasks: '2147483648' is not a whole number"),
-        ("generate montage --work 1e18h -o m.json", "argument --work: '1e18h' is too long; a time is at most 11,574d"),
-        ("stream --utilization=1e-300", "argument --utilization: '1e-300' is not a utilization from 0.001 to 2"),
+        (
+            "simulate l.swf --nodes 10000001",
+            "argument --nodes: '10000001' is not a whole number from 1 to 10,000,000",
+        ),
+        (
+            "simulate l.swf --cap 2147483648",
+            "argument --cap: '2147483648' is not a whole number from 1 to 1,000,000",
+        ),
+        (
+            "generate montage --tasks 2147483648 -o m.json",
+            "argument --tasks: '2147483648' is not a whole number",
+        ),
+        (
+            "generate montage --work 1e18h -o m.json",
+            "argument --work: '1e18h' is too long; a time is at most 11,574d",
+        ),
+        (
+            "stream --utilization=1e-300",
+            "argument --utilization: '1e-300' is not a utilization from 0.001 to 2",
+        ),
         ("run w.yaml --deadline 0", "argument --deadline: '0' is not a time from 1s"),
         ("run w.yaml --guess 0", "argument --guess: '0' is not a time from 1s"),
-        ("run w.yaml --risk nan", "argument --risk: 'nan' is not a probability from 0.001 to 0.999"),
-        ("run w.yaml --think 100000000000", "argument --think: '100000000000' is not a whole number from 1 to 1,000"),
-        ("simulate l.swf --priority wait=1,wait=2", "priority 'wait=1,wait=2': wait is given twice"),
-        ("simulate l.swf --priority wait^-1=3", "priority 'wait^-1=3': the cap of wait must be above zero"),
+        (
+            "run w.yaml --risk nan",
+            "argument --risk: 'nan' is not a probability from 0.001 to 0.999",
+        ),
+        (
+            "run w.yaml --think 100000000000",
+            "argument --think: '100000000000' is not a whole number from 1 to 1,000",
+        ),
+        (
+            "simulate l.swf --priority wait=1,wait=2",
+            "priority 'wait=1,wait=2': wait is given twice",
+        ),
+        (
+            "simulate l.swf --priority wait^-1=3",
+            "priority 'wait^-1=3': the cap of wait must be above zero",
+        ),
         ("simulate l.swf --priority fl --priority fs", "--priority is given twice; keep one"),
         ("simulate l.swf --cap=--", "argument --cap: expected one argument"),
         ("status --pool " + "x" * 300, "cannot be the name of a file or folder"),
@@ -64,9 +94,13 @@ def test_values_out_of_range_are_refused_with_the_option(
     assert words in capsys.readouterr().err
 
 
-def test_several_policies_are_no_repetition(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_several_policies_are_no_repetition(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "l.swf").write_text("; MaxNodes: 4\n1 0 -1 5 2 -1 -1 2 9 -1 1 1 -1 -1 -1 -1 -1 -1\n")
+    (tmp_path / "l.swf").write_text(
+        "; MaxNodes: 4\n1 0 -1 5 2 -1 -1 2 9 -1 1 1 -1 -1 -1 -1 -1 -1\n"
+    )
     assert main(["simulate", "l.swf", "--policy", "fcfs", "--policy", "easy"]) == 0
 
 

@@ -1,4 +1,5 @@
-"""`windrow compare` and `windrow timeline`: keys, agreement with the library, refusals, and nothing left to chance."""
+"""`windrow compare` and `windrow timeline`: keys, agreement with the library, refusals, and nothing
+left to chance."""
 
 from __future__ import annotations
 
@@ -18,8 +19,10 @@ from windrow.formats import write_log, write_workflow
 from windrow.lab import scenario
 from windrow.lab.compare import Comparison, compare
 from windrow.model import NodeShape, Task, Workflow
+from windrow.model.wording import node_span
 from windrow.recipes import generate_log, generate_workflow
 from windrow.report.comparison import verdict
+from windrow.story.figures import NODE_TIME
 
 LOG = generate_log("lublin", seed=4, days=5, nodes=24)
 WORKFLOW = generate_workflow("montage", tasks=24, work_s=20 * 3600, seed=1)
@@ -32,8 +35,10 @@ KEYS = [
     "makespan_s_p90",
     "visible_wait_s_mean",
     "hidden_wait_s_mean",
+    "allocated_node_h_mean",
     "used_node_h_mean",
-    "wasted_node_h_mean",
+    "idle_node_h_mean",
+    "lost_node_h_mean",
     "jobs_mean",
     "killed_jobs_mean",
     "wins",
@@ -45,7 +50,9 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     write_log(LOG, "log.swf")
     write_workflow(WORKFLOW, "w.json")
-    write_workflow(Workflow.from_tasks("wide", [Task("small", 60), Task("large", 60, cores=4)]), "wide.json")
+    write_workflow(
+        Workflow.from_tasks("wide", [Task("small", 60), Task("large", 60, cores=4)]), "wide.json"
+    )
     return tmp_path
 
 
@@ -59,7 +66,10 @@ def compared(capsys: pytest.CaptureFixture[str], *options: str) -> dict[str, obj
 @pytest.mark.slow
 @pytest.mark.usefixtures("files")
 def test_json_agrees_with_the_library(capsys: pytest.CaptureFixture[str]) -> None:
-    options = "--from 1d --to 3d --every 1d --cap 3 --policy easy --margin 1.3 --requests accurate --noise 0.2 --seed 5"
+    options = (
+        "--from 1d --to 3d --every 1d --cap 3 --policy easy --margin 1.3 --requests "
+        "accurate --noise 0.2 --seed 5"
+    )
     found = compared(capsys, *options.split(), "--cores", "2", "--memory", "1TB")
     expected = compare(
         WORKFLOW,
@@ -78,7 +88,12 @@ def test_json_agrees_with_the_library(capsys: pytest.CaptureFixture[str]) -> Non
     assert [list(one) for one in strategies] == [KEYS] * len(STRATEGIES)
     assert [{key: one[key] for key in KEYS[:-1]} for one in strategies] == expected.summaries()
     assert {one["strategy"]: one["wins"] for one in strategies} == expected.wins()
-    assert (found["workflow"], found["log"], found["nodes"], found["cap"]) == (WORKFLOW.name, "log", 24, 3)
+    assert (found["workflow"], found["log"], found["nodes"], found["cap"]) == (
+        WORKFLOW.name,
+        "log",
+        24,
+        3,
+    )
     assert found["times_s"] == [86400, 172800, 259200]
     assert found["best"] == expected.best()
     assert found["log_is_synthetic_default"] is False
@@ -95,8 +110,12 @@ def test_some_strategies_at_one_time(capsys: pytest.CaptureFixture[str]) -> None
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("files")
-def test_the_table_the_plot_and_the_words(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(terminal, "LINE_S", 3600.0)  # a busy machine takes long enough for lines of progress
+def test_the_table_the_plot_and_the_words(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        terminal, "LINE_S", 3600.0
+    )  # a busy machine takes long enough for lines of progress
     times = ["--from", "1d", "--to", "3d", "--every", "2d"]
     assert main(["compare", "w.json", "--log", "log.swf", *times, "--html", "page.html"]) == 0
     captured = capsys.readouterr()
@@ -126,21 +145,42 @@ def test_where_all_take_the_same_none_is_called_best() -> None:
     [
         (
             [7300, 7100] * 10,
-            "Shortest mean makespans over 20 submission times: a, 2.0 h, and b, 2.0 h; a difference that ",
+            "Shortest mean makespans over 20 submission times: a, 2.0 h, and b, 2.0 h; a "
+            "difference that ",
         ),
-        ([7201] * 20, "Shortest mean makespans over 20 submission times: a, 2.0 h, and b, 2.0 h; less than 1 % apart."),
-        ([14400] * 20, "Best by mean makespan over 20 submission times: a, 2.0 h; next b, 4.0 h, so 50 % less."),
+        (
+            [7201] * 20,
+            "Shortest mean makespans over 20 submission times: a, 2.0 h, and b, 2.0 h; less than "
+            "1 % apart.",
+        ),
+        (
+            [14400] * 20,
+            "Best by mean makespan over 20 submission times: a, 2.0 h; next b, 4.0 h, so 50 % "
+            "less.",
+        ),
         (
             [14400],
-            "Shortest mean makespans at one submission time: a, 2.0 h, and b, 4.0 h; one submission time says nothing",
+            "Shortest mean makespans at one submission time: a, 2.0 h, and b, 4.0 h; one "
+            "submission time says nothing",
         ),
     ],
 )
-def test_the_verdict_says_over_how_many_times_and_whether_it_is_chance(second_s: list[int], first_line: str) -> None:
-    rest = dict.fromkeys(("visible_wait_s", "hidden_wait_s", "wasted_node_s", "jobs", "killed_jobs"), 0)
+def test_the_verdict_says_over_how_many_times_and_whether_it_is_chance(
+    second_s: list[int], first_line: str
+) -> None:
+    rest = dict.fromkeys(
+        ("visible_wait_s", "hidden_wait_s", "idle_node_s", "lost_node_s", "jobs", "killed_jobs"), 0
+    )
     times = tuple(range(len(second_s)))
     rows = [
-        {"at_s": at, "strategy": name, "makespan_s": span_s, "used_node_s": 3600, **rest}
+        {
+            "at_s": at,
+            "strategy": name,
+            "makespan_s": span_s,
+            "allocated_node_s": 3600,
+            "used_node_s": 3600,
+            **rest,
+        }
         for at in times
         for name, span_s in (("a", 7199 if second_s[0] == 7300 else 7200), ("b", second_s[at]))
     ]
@@ -151,7 +191,9 @@ def test_the_verdict_says_over_how_many_times_and_whether_it_is_chance(second_s:
 
 
 @pytest.mark.usefixtures("files")
-def test_without_a_log_a_synthetic_one_serves_and_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+def test_without_a_log_a_synthetic_one_serves_and_is_named(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     assert main(["compare", "w.json", "--at", "2d", "--strategies", "one-job"]) == 0
     out = capsys.readouterr().out
     assert "no log given, so a synthetic one" in out
@@ -203,20 +245,31 @@ def test_what_cannot_work_is_refused(
     ],
 )
 @pytest.mark.usefixtures("files")
-def test_what_cannot_be_compared_is_refused(options: list[str], words: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_cannot_be_compared_is_refused(
+    options: list[str], words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main(["compare", "w.json", "--log", "log.swf", *options]) == 2
     assert words in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
-    ("text", "size"), [("4096", 4096), ("256GB", 256 * 10**9), ("1.5t", 1_500_000_000_000), ("64 GiB", 64 * 2**30)]
+    ("text", "size"),
+    [
+        ("4096", 4096),
+        ("256GB", 256 * 10**9),
+        ("1.5tb", 1_500_000_000_000),
+        ("1.5t", 3 * 2**39),
+        ("64 GiB", 64 * 2**30),
+    ],
 )
 def test_sizes(text: str, size: int) -> None:
     assert arguments.size_bytes(text) == size
 
 
 @pytest.mark.usefixtures("files")
-def test_interrupted_while_comparing(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_interrupted_while_comparing(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     def interrupt(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
@@ -246,15 +299,27 @@ def test_progress_shows_only_when_it_takes_long(
 
 @pytest.mark.usefixtures("files")
 def test_a_run_is_drawn(capsys: pytest.CaptureFixture[str]) -> None:
-    arguments = ["timeline", "w.json", "--log", "log.swf", "--at", "2d", "--strategy", "zhang", "-o", "run.html"]
+    arguments = [
+        "timeline",
+        "w.json",
+        "--log",
+        "log.swf",
+        "--at",
+        "2d",
+        "--strategy",
+        "zhang",
+        "-o",
+        "run.html",
+    ]
     assert main(arguments) == 0
     assert capsys.readouterr().out.startswith(f"run.html: {WORKFLOW.name} by zhang: done in ")
     assert "</html>" in Path("run.html").read_text()
 
 
 @pytest.mark.slow
-def test_no_hash_decides(files: Path) -> None:
-    """The same answers, to the byte, under different PYTHONHASHSEEDs."""
+def test_no_hash_decides(files: Path, capsysbinary: pytest.CaptureFixture[bytes]) -> None:
+    """The same answers, to the byte, under different PYTHONHASHSEEDs: here it is a random one."""
+    pages = [files / name for name in ("compare.html", "run.html")]
     program = (
         "from windrow.cli.main import main\n"
         "common = ['w.json', '--log', 'log.swf', '--noise', '0.5', '--seed', '3', '--cap', '5']\n"
@@ -262,12 +327,12 @@ def test_no_hash_decides(files: Path) -> None:
         "main(['plan', *common, '--at', '2d', '--strategy', 'zhang', '--json'])\n"
         "main(['timeline', *common, '--at', '2d', '-o', 'run.html'])\n"
     )
-    answers = []
-    for seed in ("1", "2"):
-        environment = {**os.environ, "PYTHONHASHSEED": seed}
-        answer = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, check=True)
-        pages = [(files / name).read_bytes() for name in ("compare.html", "run.html")]
-        answers.append((answer.stdout, *pages))
+    environment = {**os.environ, "PYTHONHASHSEED": "12345"}
+    command = [sys.executable, "-c", program]
+    other = subprocess.run(command, env=environment, capture_output=True, check=True).stdout
+    answers = [(other, *(page.read_bytes() for page in pages))]
+    exec(program)
+    answers.append((capsysbinary.readouterr().out, *(page.read_bytes() for page in pages)))
     assert answers[0] == answers[1]
 
 
@@ -279,7 +344,22 @@ def test_failures_are_named_where_they_are_on(capsys: pytest.CaptureFixture[str]
     assert isinstance(found["strategies"], list)
     assert "node_failures_mean" in found["strategies"][0]
     assert "failures" not in compared(capsys, *given)
-    assert main(["compare", "w.json", "--log", "log.swf", *given, "--failures", "nodes=2d", "--html", "p.html"]) == 0
+    assert (
+        main(
+            [
+                "compare",
+                "w.json",
+                "--log",
+                "log.swf",
+                *given,
+                "--failures",
+                "nodes=2d",
+                "--html",
+                "p.html",
+            ]
+        )
+        == 0
+    )
     for text in (capsys.readouterr().out, Path("p.html").read_text()):
         assert "a node fails after 2.0 d on average and is repaired after 4.0 h" in text
         assert "node failures" in text
@@ -295,7 +375,17 @@ tasks:
   - {id: "a-{n}", matrix: {n: 1..4}, command: x, inputs: db, outputs: "mid-{n}", runtime: 60}
   - {id: "b-{n}", matrix: {n: 1..4}, command: x, inputs: "mid-{n}", outputs: "out-{n}", runtime: 60}
 """)
-    argv = ["compare", str(path), "--data", "--strategies", "one-job", "--at", "1d", "--home-rate", "10MB"]
+    argv = [
+        "compare",
+        str(path),
+        "--data",
+        "--strategies",
+        "one-job",
+        "--at",
+        "1d",
+        "--home-rate",
+        "10MB",
+    ]
     assert main([*argv, "--json"]) == 0
     told = json.loads(capsys.readouterr().out)["data"]
     sizes = {row["scope"]: row["home_bytes"] // 10**8 for row in told}
@@ -308,3 +398,55 @@ tasks:
     path.write_text("tasks: [{id: a, command: x}]\n")
     assert main(argv) == 2
     assert "no file of" in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("files")
+def test_a_run_has_the_same_node_time_in_every_place(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """The table, `--json`, the page of a comparison and that of the run itself; jobs are killed on
+    the way."""
+    options = [
+        "w.json",
+        "--log",
+        "log.swf",
+        "--at",
+        "2d",
+        "--noise",
+        "0.8",
+        "--margin",
+        "1",
+        "--seed",
+        "4",
+    ]
+    assert (
+        main(["compare", *options, "--strategies", "individual", "--json", "--html", "c.html"]) == 0
+    )
+    (found,) = json.loads(capsys.readouterr().out)["strategies"]
+    allocated_h, used_h, idle_h, lost_h = (found[f"{part}_node_h_mean"] for part in NODE_TIME)
+    assert allocated_h == pytest.approx(used_h + idle_h + lost_h)
+    assert lost_h > 0
+    assert main(["timeline", *options, "--strategy", "individual", "-o", "t.html"]) == 0
+    page = (tmp_path / "t.html").read_text()
+    for name, node_h in zip(NODE_TIME, (allocated_h, used_h, idle_h, lost_h), strict=True):
+        assert re.search(rf"<dt>{name}</dt><dd>{re.escape(node_span(3600 * node_h))}", page), name
+    assert f"{idle_h:,.1f}" in (tmp_path / "c.html").read_text()
+    assert "wasted" not in page + (tmp_path / "c.html").read_text()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "option", [["--speculate"], ["--noise", "0.3"], ["--failures", "agents=1d"]]
+)
+def test_checkpoints_count_whatever_else_is_asked_for(
+    option: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "ck.yaml").write_text(
+        "defaults: {checkpoint: {files: '{id}.state', signal: USR1, notice: 60, every: 600}}\n"
+        "tasks:\n"
+        "  - {id: a, command: 'true', runtime: 1h}\n"
+        "  - {id: b, command: 'true', runtime: 1h}\n"
+    )
+    shown = ["compare", str(tmp_path / "ck.yaml"), "--at", "1d", "--strategies", "one-job"]
+    assert main([*shown, *option]) == 0
+    assert "2 tasks continue from checkpoints after a loss" in capsys.readouterr().out

@@ -1,4 +1,5 @@
-"""`windrow forecast`: what it shows on a queue whose future is known by hand, and what it refuses."""
+"""`windrow forecast`: what it shows on a queue whose future is known by hand, and what it
+refuses."""
 
 from __future__ import annotations
 
@@ -44,9 +45,14 @@ def parsed(*words: str) -> argparse.Namespace:
 
 
 def answered(
-    capsys: pytest.CaptureFixture[str], queue: SimulatedQueue, *words: str, past: Sequence[PastPrediction] = ()
+    capsys: pytest.CaptureFixture[str],
+    queue: SimulatedQueue,
+    *words: str,
+    past: Sequence[PastPrediction] = (),
 ) -> dict[str, Any]:
-    command.answer(queue, parsed(*words, "--json"), clock=lambda: float(queue.now_s), past=lambda: past)
+    command.answer(
+        queue, parsed(*words, "--json"), clock=lambda: float(queue.now_s), past=lambda: past
+    )
     found = json.loads(capsys.readouterr().out)
     assert isinstance(found, dict)
     return found
@@ -63,9 +69,24 @@ def test_json(capsys: pytest.CaptureFixture[str], queue: SimulatedQueue) -> None
         "waiting_jobs": 1,
         "left_out_jobs": 0,
         "candidates": [
-            {"nodes": 2, "requested_s": 300, "fits": True, "wait_s": {"twin": 600, "system": 600, "history": None}},
-            {"nodes": 8, "requested_s": 300, "fits": True, "wait_s": {"twin": 1800, "system": 1800, "history": None}},
-            {"nodes": 9, "requested_s": 300, "fits": False, "wait_s": dict.fromkeys(("twin", "system", "history"))},
+            {
+                "nodes": 2,
+                "requested_s": 300,
+                "fits": True,
+                "wait_s": {"twin": 600, "system": 600, "history": None},
+            },
+            {
+                "nodes": 8,
+                "requested_s": 300,
+                "fits": True,
+                "wait_s": {"twin": 1800, "system": 1800, "history": None},
+            },
+            {
+                "nodes": 9,
+                "requested_s": 300,
+                "fits": False,
+                "wait_s": dict.fromkeys(("twin", "system", "history")),
+            },
         ],
         "past": [],
         "trusted": "twin",
@@ -75,7 +96,10 @@ def test_json(capsys: pytest.CaptureFixture[str], queue: SimulatedQueue) -> None
 def test_tables(capsys: pytest.CaptureFixture[str], queue: SimulatedQueue) -> None:
     command.answer(queue, parsed("--nodes", "2,9", "--time", "5m"), clock=lambda: 0.0)
     lines = capsys.readouterr().out.splitlines()
-    assert lines[:2] == [f"queue: {queue.name}, 8 usable nodes", "jobs: 1 running on 8 nodes, 1 waiting"]
+    assert lines[:2] == [
+        f"queue: {queue.name}, 8 usable nodes",
+        "jobs: 1 running on 8 nodes, 1 waiting",
+    ]
     rows = [line.split() for line in lines]
     assert ["2", "5.0", "min", "10.0", "min", "10.0", "min", "-"] in rows
     assert ["9", "5.0", "min", "never", "never", "never"] in rows
@@ -83,27 +107,31 @@ def test_tables(capsys: pytest.CaptureFixture[str], queue: SimulatedQueue) -> No
     assert lines[-1].startswith("No past predictions in this folder yet")
 
 
-def test_what_was_predicted_before(capsys: pytest.CaptureFixture[str], queue: SimulatedQueue) -> None:
+def test_what_was_predicted_before(
+    capsys: pytest.CaptureFixture[str], queue: SimulatedQueue
+) -> None:
     past = [
         PastPrediction(source, f"job-{i}", i * 100.0, i * 100.0 + 90 + error, i * 100.0 + 90)
         for source, error in (("twin", 500), ("system", -200))
         for i in range(6)
     ]
     found = answered(capsys, queue, "--nodes", "1", past=past)
-    assert [(one["source"], one["median_error_s"], one["bias_s"], one["coverage"]) for one in found["past"]] == [
-        ("system", 200, -200, 0),
-        ("twin", 500, 500, 1),
+    assert [(one["source"], one["median_error_s"], one["bias_s"]) for one in found["past"]] == [
+        ("system", 200, -200),
+        ("twin", 500, 500),
     ]
     assert found["trusted"] == "system"
     command.answer(queue, parsed("--nodes", "1"), clock=lambda: 0.0, past=lambda: past)
     shown = capsys.readouterr().out
     rows = [line.split() for line in shown.splitlines()]
-    assert ["system", "6", "0", "3.3", "min", "-3.3", "min", "0%"] in rows
-    assert ["twin", "6", "0", "8.3", "min", "8.3", "min", "100%"] in rows
+    assert ["system", "6", "0", "3.3", "min", "-3.3", "min"] in rows
+    assert ["twin", "6", "0", "8.3", "min", "8.3", "min"] in rows
     assert shown.endswith("trusted: system\n")
 
 
-def test_past_waits_are_a_source(capsys: pytest.CaptureFixture[str], queue: SimulatedQueue, own_history: Path) -> None:
+def test_past_waits_are_a_source(
+    capsys: pytest.CaptureFixture[str], queue: SimulatedQueue, own_history: Path
+) -> None:
     answered(capsys, queue)
     assert not own_history.exists()  # a question makes no files
     jobs = [PastWait(f"job-{i}", 2, 300, 0.0, 777.0) for i in range(5)]
@@ -140,7 +168,9 @@ class Silent(SimulatedQueue):
 
 
 @pytest.mark.parametrize(("error", "probes"), [(None, 12), (QueueError("too busy"), 1)])
-def test_a_queue_without_estimates(capsys: pytest.CaptureFixture[str], error: Exception | None, probes: int) -> None:
+def test_a_queue_without_estimates(
+    capsys: pytest.CaptureFixture[str], error: Exception | None, probes: int
+) -> None:
     queue = Silent(Cluster(nodes=100), error)
     found = answered(capsys, queue, "--nodes", ",".join(map(str, range(1, 30))))
     assert {one["wait_s"]["twin"] for one in found["candidates"]} == {0}

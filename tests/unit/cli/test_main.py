@@ -17,7 +17,9 @@ from windrow.version import __version__
 
 
 def python(program: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    return subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=False
+    )
 
 
 @pytest.mark.parametrize("arguments", [["--help"], ["--version"], []])
@@ -49,6 +51,19 @@ def test_help_of_a_command_loads_no_numba_and_has_an_example() -> None:
     for command, text in zip(COMMANDS, answer.stdout.split("\f")[:-1], strict=True):
         assert f"usage: windrow {command}" in text
         assert f"  windrow {command} " in text.split("example")[-1]
+
+
+def test_names_of_earlier_commands_work_and_are_not_shown(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    for name, now in door.EARLIER_NAMES.items():
+        with pytest.raises(SystemExit):
+            main([name, "--help"])
+        assert f"usage: windrow {now[0]} " in capsys.readouterr().out
+    with pytest.raises(SystemExit):
+        main(["--help"])
+    shown = capsys.readouterr().out.split()
+    assert not set(door.EARLIER_NAMES) & set(shown)
 
 
 def test_help_names_every_command(capsys: pytest.CaptureFixture[str]) -> None:
@@ -87,10 +102,16 @@ def test_version(capsys: pytest.CaptureFixture[str]) -> None:
         (["generate", "nothing", "-o", "x.json"], "unknown recipe 'nothing'"),
         (["generate", "montag"], "unknown recipe 'montag'; did you mean montage?"),
         (["generate", "montage"], "-o montage.json"),
-        (["generate", "montage", "--set", "width", "-o", "x.json"], "'width' is not of the form NAME=VALUE"),
+        (
+            ["generate", "montage", "--set", "width", "-o", "x.json"],
+            "'width' is not of the form NAME=VALUE",
+        ),
         (["generate", "montage", "--jobs", "3", "-o", "x.json"], "--jobs is for a log"),
         (["generate", "log", "--tasks", "3", "-o", "x.swf"], "--tasks is for a workflow"),
-        (["generate", "blast", "--set", "a=1", "--set", "a=2", "-o", "x.json"], "--set a is given twice"),
+        (
+            ["generate", "blast", "--set", "a=1", "--set", "a=2", "-o", "x.json"],
+            "--set a is given twice",
+        ),
         (["generate", "blast", "--seed", "-1", "-o", "x.json"], "--seed"),
         (["traces"], "ACTION"),
         (["traces", "fetch", "NO-SUCH-LOG"], "no log is called 'NO-SUCH-LOG'"),
@@ -131,7 +152,9 @@ def test_what_the_world_does_wrong_is_exit_code_1(
     assert capsys.readouterr().err == "windrow: error: the disk is full\n"
 
 
-def test_interrupted_is_said(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_interrupted_is_said(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     def interrupt(_args: object) -> int:
         raise KeyboardInterrupt
 
@@ -165,7 +188,9 @@ def test_a_terminal_without_blocks_gets_question_marks(tmp_path: Path) -> None:
     workflow = tmp_path / "w.json"
     assert main(["generate", "fork-join", "--tasks", "5", "-o", str(workflow)]) == 0
     program = [sys.executable, "-m", "windrow.cli.main", "show", str(workflow)]
-    answer = subprocess.run(program, capture_output=True, env={**os.environ, "PYTHONIOENCODING": "ascii"}, check=False)
+    answer = subprocess.run(
+        program, capture_output=True, env={**os.environ, "PYTHONIOENCODING": "ascii"}, check=False
+    )
     assert answer.returncode == 0, answer.stderr
     assert b"????" in answer.stdout
 

@@ -22,7 +22,10 @@ def test_every_name_is_there(name: str) -> None:
 
 
 def test_shape_is_the_function_whoever_imports_the_module_first() -> None:
-    program = "import windrow.shape; from windrow.shape import kinds; import windrow; windrow.shape.__code__"
+    program = (
+        "import windrow.shape; from windrow.shape import kinds; import windrow; "
+        "windrow.shape.__code__"
+    )
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
 
 

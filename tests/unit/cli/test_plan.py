@@ -29,7 +29,10 @@ def _files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def planned(capsys: pytest.CaptureFixture[str], strategy: str, *options: str) -> str:
-    assert main(["plan", "w.json", "--log", "log.swf", "--at", "2d", "--strategy", strategy, *options]) == 0
+    assert (
+        main(["plan", "w.json", "--log", "log.swf", "--at", "2d", "--strategy", strategy, *options])
+        == 0
+    )
     return capsys.readouterr().out
 
 
@@ -39,12 +42,23 @@ def test_the_cut_is_the_one_that_is_run(strategy: str, capsys: pytest.CaptureFix
     cluster = Cluster(LOG)
     cluster.advance(int(LOG.submit_s[0]) + AT_S)
     trial = run_trial(cluster, WORKFLOW, STRATEGIES[strategy], site=Site.of(24))
-    assert (found["strategy"], found["at_s"], found["makespan_s"]) == (strategy, AT_S, trial.makespan_s)
-    assert [job["job"] for job in found["jobs"]] == list(range(len(trial.story.jobs))), "as the jobs of a real run"
-    assert [job["nodes"] for job in found["jobs"]] == [job.plan.nodes for job in trial.story.jobs.values()]
-    assert [job["tasks"] for job in found["jobs"]] == [len(job.plan.tasks) for job in trial.story.jobs.values()]
+    assert (found["strategy"], found["at_s"], found["makespan_s"]) == (
+        strategy,
+        AT_S,
+        trial.makespan_s,
+    )
+    assert [job["job"] for job in found["jobs"]] == list(range(len(trial.story.jobs))), (
+        "as the jobs of a real run"
+    )
+    assert [job["nodes"] for job in found["jobs"]] == [
+        job.plan.nodes for job in trial.story.jobs.values()
+    ]
+    assert [job["tasks"] for job in found["jobs"]] == [
+        len(job.plan.tasks) for job in trial.story.jobs.values()
+    ]
     assert [job["outcome"] for job in found["jobs"]] == [
-        "cancelled" if job.outcome == "stopped" else job.outcome for job in trial.story.jobs.values()
+        "cancelled" if job.outcome == "stopped" else job.outcome
+        for job in trial.story.jobs.values()
     ]
     first = trial.story.decisions[0].decision
     assert found["jobs_now"] == found["jobs"][: len(first.jobs)]
@@ -63,7 +77,9 @@ def test_what_people_see(capsys: pytest.CaptureFixture[str]) -> None:
         assert candidate["what"] in out
     assert any(line.lstrip().startswith(">") for line in out.splitlines()), "the winner is marked"
     assert "\njob 0  " in out
-    assert out.count("\njob ") >= 2 + len(found["jobs"]), "two tables, and a line of the timeline per job"
+    assert out.count("\njob ") >= 2 + len(found["jobs"]), (
+        "two tables, and a line of the timeline per job"
+    )
 
 
 def test_jobs_on_nodes_that_fail_have_a_risk(capsys: pytest.CaptureFixture[str]) -> None:
@@ -81,7 +97,9 @@ def test_without_explain_only_the_reason(capsys: pytest.CaptureFixture[str]) -> 
     assert "why: " in out
 
 
-def test_many_jobs_are_cut_short(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_jobs_are_cut_short(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("windrow.cli.commands.plan._MOST_JOBS", 5)
     out = planned(capsys, "individual")
     assert f"and {len(WORKFLOW) - 5} more jobs: see --json" in out
@@ -95,10 +113,16 @@ def test_an_unknown_strategy_is_refused(capsys: pytest.CaptureFixture[str]) -> N
 
 @pytest.mark.parametrize("strategy", ["one-job", "glume", "foresight", "zhang"])
 def test_the_longest_run_times_that_are_read_can_be_planned(
-    strategy: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    strategy: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    tasks = "".join(f'<job id="{i}" name="k" runtime="{time}"/>' for i, time in enumerate(["1000000000"] * 2 + ["300"]))
+    tasks = "".join(
+        f'<job id="{i}" name="k" runtime="{time}"/>'
+        for i, time in enumerate(["1000000000"] * 2 + ["300"])
+    )
     edge = '<child ref="1"><parent ref="0"/></child>'
     (tmp_path / "w.dax").write_text(f'<adag name="long">{tasks}{edge}</adag>')
     assert main(["plan", "w.dax", "--strategy", strategy, "--json"]) == 0
@@ -120,7 +144,9 @@ def in_space(*options: str) -> int:
     return main(["plan", "c.json", "--environment", "here.toml", *options])
 
 
-def test_a_plan_in_an_environment_takes_the_allocation_that_ends_first(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_plan_in_an_environment_takes_the_allocation_that_ends_first(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     assert in_space("--json", "--html", "page.html") == 0
     found = json.loads(capsys.readouterr().out)
     times = {one["allocation"]: one["time_s"] for one in found["allocations"]}
@@ -156,7 +182,10 @@ tasks:
     ]
     assert main(given) == 0
     shown = " ".join(capsys.readouterr().out.split())
-    assert "volume work: 1 x 2 GB of scratch, mounted by 2 tasks, on nodes of jobs 0, 1 if scratch is set" in shown
+    assert (
+        "volume work: 1 x 2 GB of scratch, mounted by 2 tasks, on nodes of jobs 0, 1 if scratch "
+        "is set" in shown
+    )
 
 
 def test_without_enough_space_the_least_is_named(capsys: pytest.CaptureFixture[str]) -> None:
@@ -166,8 +195,28 @@ def test_without_enough_space_the_least_is_named(capsys: pytest.CaptureFixture[s
     assert "not possible" in told.out
     assert in_space() == 0
     assert "ends first" in capsys.readouterr().out
-    for wish in (["--space", "1GB"], ["--space-order", "depth-first"], ["--scratch", "/tmp"], ["--html", "p.html"]):
+    for wish in (
+        ["--space", "1GB"],
+        ["--space-order", "depth-first"],
+        ["--scratch", "/tmp"],
+    ):
         assert main(["plan", "c.json", *wish]) == 2
         assert "--environment" in capsys.readouterr().err
     assert in_space("--on", "local") == 2
     assert "choose one" in capsys.readouterr().err
+
+
+def test_the_page_of_a_plan_is_a_simulated_run(capsys: pytest.CaptureFixture[str]) -> None:
+    """`timeline` is its earlier name, and names the page itself."""
+    given = ["w.json", "--log", "log.swf", "--at", "2d", "--strategy", "zhang"]
+    assert main(["plan", *given, "--html", "run.html"]) == 0
+    drawn = capsys.readouterr().out
+    assert drawn.startswith(f"run.html: {WORKFLOW.name} by zhang: done in ")
+    assert main(["timeline", *given]) == 0
+    assert capsys.readouterr().out == drawn.replace("run.html", "timeline.html")
+    assert Path("timeline.html").read_text() == Path("run.html").read_text()
+    assert main(["plan", *given, "--html", "again.html", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["strategy"] == "zhang"
+    assert Path("again.html").exists()
+    assert main(["plan", "w.json", "--on", "local", "--html", "run.html"]) == 2
+    assert "--html draws a simulated run" in capsys.readouterr().err

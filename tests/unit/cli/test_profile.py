@@ -1,4 +1,5 @@
-"""`windrow profile`: commands and tasks traced for true, shown again, drawn, and merged into workflows."""
+"""`windrow profile`: commands and tasks traced for true, shown again, drawn, and merged into
+workflows."""
 
 import json
 from pathlib import Path
@@ -43,13 +44,26 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.mark.parametrize("detail", tracers.DETAILS)
-def test_two_instances_tell_batch_from_endpoint(detail: str, here: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    if (detail == "bytes" and not tracers.strace_options()) or (detail == "files" and tracers.listener_fault()):
+def test_two_instances_tell_batch_from_endpoint(
+    detail: str, here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    if (detail == "bytes" and not tracers.strace_options()) or (
+        detail == "files" and tracers.listener_fault()
+    ):
         pytest.skip(f"{detail} cannot be traced here")
     command = ("sh", "-c", 'cat table "$0" > "$1"; echo hello', "in-1", "out-1")
-    found = told(capsys, "--detail", detail, "--again", "in-2 out-2", "-o", "x.profile", "--", *command)
-    roles = {Path(file["path"]).name: file["role"] for file in found["files"] if file["path"].startswith(str(here))}
-    assert roles == {"table": "batch", **dict.fromkeys(("in-1", "in-2", "out-1", "out-2"), "endpoint")}
+    found = told(
+        capsys, "--detail", detail, "--again", "in-2 out-2", "-o", "x.profile", "--", *command
+    )
+    roles = {
+        Path(file["path"]).name: file["role"]
+        for file in found["files"]
+        if file["path"].startswith(str(here))
+    }
+    assert roles == {
+        "table": "batch",
+        **dict.fromkeys(("in-1", "in-2", "out-1", "out-2"), "endpoint"),
+    }
     assert found["verdicts"][0].startswith("A batch-pipeline workload: 2 instances")
     assert found["detail"] == detail
     assert any("mapped into memory" in note for note in found["warnings"]) == (detail == "bytes")
@@ -58,11 +72,19 @@ def test_two_instances_tell_batch_from_endpoint(detail: str, here: Path, capsys:
     assert ("Caches" in (here / "x.html").read_text()) == (detail == "bytes")
 
 
-@pytest.mark.skipif(not tracers.strace_options(), reason="strace is not installed or not allowed: apt install strace")
-def test_tasks_of_a_workflow_are_stages_and_sizes_go_into_it(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.skipif(
+    not tracers.strace_options(),
+    reason="strace is not installed or not allowed: apt install strace",
+)
+def test_tasks_of_a_workflow_are_stages_and_sizes_go_into_it(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     Path("w.yaml").write_text(WORKFLOW)
     found = told(capsys, "w.yaml", "--tasks", "use,make", "-o", "w.profile", "--into", "w.yaml")
-    assert [(stage["name"], stage["pipeline"]) for stage in found["stages"]] == [("make", 1), ("use", 1)]
+    assert [(stage["name"], stage["pipeline"]) for stage in found["stages"]] == [
+        ("make", 1),
+        ("use", 1),
+    ]
     files = {Path(file["path"]).name: file for file in found["files"]}
     assert (files["middle"]["role"], files["middle"]["static_bytes"]) == ("pipeline", 1100)
     assert {line for line in found["warnings"] if "not declared" in line} == {
@@ -82,7 +104,9 @@ def test_applications_are_told_as_their_table_has_them(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     nothing = np.zeros(0, dtype=np.int64)
-    monkeypatch.setattr(Measures, "cache_curve", lambda *_: (nothing, nothing))  # tested elsewhere, and takes its time
+    monkeypatch.setattr(
+        Measures, "cache_curve", lambda *_: (nothing, nothing)
+    )  # tested elsewhere, and takes its time
     write_profile(Profile(application_trace("blast"), "/pipeline-1"), "blast.profile")
     found = told(capsys, "show", "blast.profile")
     row = found["stages"][0]
@@ -113,7 +137,9 @@ def test_applications_are_told_as_their_table_has_them(
         (["show", "b.profile", "--into", "in-1"], "native workflows only"),
     ],
 )
-def test_mistakes_are_explained(words: list[str], message: str, here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_mistakes_are_explained(
+    words: list[str], message: str, here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     Path("w.yaml").write_text(WORKFLOW)
     write_profile(Profile(Trace.of(Records(), [Stage("none")], Files()), "/"), "b.profile")
     records = Records()
@@ -145,9 +171,17 @@ def test_a_command_that_fails_is_told(here: Path, capsys: pytest.CaptureFixture[
 def test_processes_left_behind_and_names_that_are_no_text(
     detail: str, here: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    if (detail == "bytes" and not tracers.strace_options()) or (detail == "files" and tracers.listener_fault()):
+    if (detail == "bytes" and not tracers.strace_options()) or (
+        detail == "files" and tracers.listener_fault()
+    ):
         pytest.skip(f"{detail} cannot be traced here")
     found = told(
-        capsys, "--detail", detail, "--", "sh", "-c", r"""(sleep 0.1; echo > late) & echo > "$(printf 'a\377')" """
+        capsys,
+        "--detail",
+        detail,
+        "--",
+        "sh",
+        "-c",
+        r"""(sleep 0.1; echo > late) & echo > "$(printf 'a\377')" """,
     )
     assert {Path(file["path"]).name for file in found["files"] if file["is_new"]} == {"late", "a?"}

@@ -1,4 +1,5 @@
-"""`windrow reliability`: what it says of a queue whose accounts are known, and of one of which nothing is."""
+"""`windrow reliability`: what it says of a queue whose accounts are known, and of one of which
+nothing is."""
 
 from __future__ import annotations
 
@@ -30,8 +31,15 @@ class Told:
             raise QueueError("nothing there")
         assert 89 * 86400 < time.time() - since_s < 91 * 86400
         day = 86400.0
-        found = [Life(f"{i}-{d}", 1, d * day, (d + 1) * day, None, (f"n{i}",)) for i in range(32) for d in range(20)]
-        return found + [Life(f"x{d}", 1, d * day + 5, d * day + 60, Cause.NODE_FAILED, ("n7",)) for d in (3, 9, 12)]
+        found = [
+            Life(f"{i}-{d}", 1, d * day, (d + 1) * day, None, (f"n{i}",))
+            for i in range(32)
+            for d in range(20)
+        ]
+        return found + [
+            Life(f"x{d}", 1, d * day + 5, d * day + 60, Cause.NODE_FAILED, ("n7",))
+            for d in (3, 9, 12)
+        ]
 
 
 @pytest.fixture(autouse=True)
@@ -42,13 +50,15 @@ def own_history(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 WORDS = ["reliability", "--on", "slurm", "--nodes", "16", "--time", "12h", "--since", "90d"]
 
 
-def test_what_a_job_may_expect(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_a_job_may_expect(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.setattr(queues, "open_queue", lambda _: Told())
     assert main(WORDS) == 0
     out = capsys.readouterr().out
     assert (
-        "a job of 16 nodes and 12.0 h on slurm survives with a probability of 96.7 % (95 % interval 92.4 to 99.3 %)"
-        in out
+        "a job of 16 nodes and 12.0 h on slurm survives with a probability of 96.7 % (95 % "
+        "interval 92.4 to 99.3 %)" in out
     )
     assert "lost: 3 × node failed" in out
     assert out.split("times as many as the rest")[1].split()[:2] == ["n7", "3"]

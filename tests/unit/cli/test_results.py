@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -77,7 +79,10 @@ def test_a_run_that_does_not_want_to_be_strict_is_not(capsys: pytest.CaptureFixt
 
 def test_a_stale_file_does_not_make_a_run_complete(capsys: pytest.CaptureFixture[str]) -> None:
     Path("old.txt").write_text("stale")
-    assert main(["run", write('name: t\ntasks:\n  - {id: g, command: "true", outputs: old.txt}\n')]) == 1
+    assert (
+        main(["run", write('name: t\ntasks:\n  - {id: g, command: "true", outputs: old.txt}\n')])
+        == 1
+    )
     assert "old.txt exists and was left unchanged" in capsys.readouterr().out
     assert Path("old.txt").read_text() == "stale"
 
@@ -118,14 +123,69 @@ def test_a_killed_agent_leaves_no_half_written_output_in_the_end(name: str, end:
     assert Path("deep/a.txt").read_text() == ("whole\n" if end == "resumed" else "old")
 
 
-def test_a_run_begun_by_an_older_version_keeps_its_shell(capsys: pytest.CaptureFixture[str]) -> None:
-    text = "name: old\ntasks: [{id: t, command: 'false; echo $0 > {outputs}; test -e go', outputs: a.txt}]"
-    assert main(["run", write(text.replace("false; ", "true;  "))]) == 1
-    kept = Path(".windrow/runs/old-1/workflow.json")
-    strict = '"/bin/bash","-euo","pipefail","-c"'
-    assert strict in kept.read_text()
-    kept.write_text(kept.read_text().replace(strict, '"/bin/sh","-c"').replace("true;  ", "false; "))
-    write(text)
-    Path("go").touch()
-    assert main(["resume"]) == 0
-    assert Path("a.txt").read_text() == "/bin/sh\n"
+MOSAIC = """
+name: mosaic
+defaults: {runtime: 1s, keep: false}
+tasks:
+  - {id: "a{i}", matrix: {i: 1..4}, command: "head -c 1000 /dev/zero > {outputs}", outputs: "a{i}.bin"}
+  - {id: z, command: "cat {inputs} > z.bin", inputs: "a*.bin", outputs: z.bin}
+"""  # noqa: E501
+
+
+def test_a_limit_on_space_that_was_exceeded_is_said_everywhere(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Four files of 1 kB each, and one of which nothing is known, which holds them all."""
+    assert main(["run", write(MOSAIC), "--space", "5kB"]) == 0
+    words = "the limit of 5 kB was exceeded: 8 kB after"
+    assert words in "".join(capsys.readouterr())
+    assert main(["status"]) == 0
+    assert words in capsys.readouterr().out
+    assert main(["status", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)["space"]
+    assert found == {"limit_bytes": 5000, "most_bytes": 8000, "is_exceeded": True}
+    assert main(["report", "-o", "page.html"]) == 0
+    assert words in Path("page.html").read_text()
+
+
+def test_a_run_that_gives_up_for_space_says_how_much_would_do(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """The files of all four must be there at a time. The first two are made to learn that, and no
+    more than fit."""
+    assert main(["run", write(MOSAIC), "--space", "3kB"]) == 1
+    assert (
+        "its files need at least 4 kB at a time, and may take 3 kB: windrow resume mosaic-1 "
+        "--space 4kB" in "".join(capsys.readouterr())
+    )
+    assert sum(path.stat().st_size for path in Path().glob("*.bin")) <= 3000
+    assert main(["resume", "mosaic-1", "--space", "8kB"]) == 0
+    assert Path("z.bin").stat().st_size == 4000
+
+
+TOO_LARGE = """
+name: large
+defaults: {runtime: 1s, keep: false, cores: 1}
+tasks:
+  - {id: "a{i}", matrix: {i: 1..4}, command: "head -c 10000 /dev/zero > {outputs}", outputs: {"a{i}.x": 1kB}}
+  - {id: "b{i}", matrix: {i: 1..4}, command: "head -c 10 {inputs} > {outputs}", inputs: "a{i}.x", outputs: {"b{i}.txt": 10B}}
+"""  # noqa: E501
+
+
+@pytest.mark.slow
+def test_a_run_whose_files_turn_out_too_large_says_at_once_how_much_would_do(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """No job is sent in vain, and with what it says the run is complete, and has no trouble."""
+    assert main(["run", write(TOO_LARGE), "--space", "6kB"]) == 1
+    told = capsys.readouterr().out
+    assert "gave up: no task that is left fits in the space that its files may take" in told
+    assert "the limit of 6 kB was exceeded:" in told
+    (fix,) = re.findall("may take 6 kB: windrow (resume .*)", told)
+    assert main(["runs", "--json"]) == 0
+    (run,) = json.loads(capsys.readouterr().out)["runs"]
+    assert len(run["jobs"]) == 2, "only one found no room"
+    assert run["tasks"]["finished"] in (2, 4), "what takes away more than it makes has run"
+    assert fix.split()[-1].startswith("10.0")
+    assert main(fix.split()) == 0
+    assert "gave up" not in capsys.readouterr().out

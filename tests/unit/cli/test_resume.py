@@ -1,4 +1,5 @@
-"""Changed workflow files, a second `run`, deleted results, moved folders: by real runs on a queue of their own."""
+"""Changed workflow files, a second `run`, deleted results, moved folders: by real runs on a queue
+of their own."""
 
 from __future__ import annotations
 
@@ -15,7 +16,8 @@ from windrow.app import continuing
 from windrow.app.queues import open_queue
 from windrow.app.runs import RunView, find_run
 from windrow.cli.main import main
-from windrow.manager.journal import RunJournal
+from windrow.story import events as e
+from windrow.story.journal import RunJournal
 
 pytestmark = pytest.mark.slow
 
@@ -72,12 +74,20 @@ def test_resume_takes_the_corrected_command(capsys: pytest.CaptureFixture[str]) 
         assert main([command]) == 0
 
 
-def test_what_depends_on_a_change_runs_again_and_chains_hold(capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_depends_on_a_change_runs_again_and_chains_hold(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     assert main(["run", write(GOOD)]) == 0
-    write("cat x x > y; echo use >> ran", '  - {id: extra, command: "echo extra >> ran", runtime: 1s}\n')
+    write(
+        "cat x x > y; echo use >> ran",
+        '  - {id: extra, command: "echo extra >> ran", runtime: 1s}\n',
+    )
     assert main(["resume", "--json"]) == 0
     heard = capsys.readouterr()
-    assert "2 finished tasks run again: use (its command changed), plot (it depends on use)" in heard.err
+    assert (
+        "2 finished tasks run again: use (its command changed), plot (it depends on use)"
+        in heard.err
+    )
     assert "1 new task: extra" in heard.err
     found = json.loads(heard.out[heard.out.index("{") :])
     assert (found["run"], found["continues"], found["tasks"]["kept"]) == ("m-2", "m-1", 2)
@@ -105,7 +115,18 @@ def test_a_changed_input_runs_its_readers_again(capsys: pytest.CaptureFixture[st
     assert ran() == {"gen": 2, "use": 2, "plot": 2, "side": 1}
     said(capsys)
     assert main(["run", "m.yaml"]) == 0
-    assert "m-2 of this workflow is complete and up to date; nothing to do (--again runs all 4" in said(capsys)
+    assert (
+        "m-2 of this workflow is complete and up to date; nothing to do (--again runs all 4"
+        in said(capsys)
+    )
+
+
+def test_a_file_that_cannot_be_read_is_not_up_to_date(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["run", write("touch y")]) == 0
+    Path("m.yaml").write_text(Path("m.yaml").read_text().replace("outputs: s", "outputs: m.yaml"))
+    said(capsys)
+    assert main(["run", "m.yaml"]) == 2
+    assert "which is the workflow file itself" in said(capsys)
 
 
 def test_a_second_run_asks_what_is_meant(capsys: pytest.CaptureFixture[str]) -> None:
@@ -125,7 +146,7 @@ def test_a_second_run_asks_what_is_meant(capsys: pytest.CaptureFixture[str]) -> 
     write(GOOD)
     assert main(["run", "m.yaml", "--again"]) == 0
     assert ran() == {"gen": 2, "side": 2, "use": 1, "plot": 1}
-    assert not RunView(find_run("m-1")).facts.get("continued_by")
+    assert not RunView(find_run("m-1")).facts.continued_by
 
 
 def test_a_deleted_result_is_made_again_alone(capsys: pytest.CaptureFixture[str]) -> None:
@@ -151,7 +172,10 @@ def test_without_its_file_a_run_continues_as_it_was(capsys: pytest.CaptureFixtur
     Path("ok").touch()
     said(capsys)
     assert main(["resume"]) == 0
-    assert "m.yaml: no such file; check the path; m-1 continues with the workflow as it was started" in said(capsys)
+    assert (
+        "m.yaml: no such file; check the path; m-1 continues with the workflow as it was started"
+        in said(capsys)
+    )
     assert find_run(None).name == "m-1"
 
 
@@ -166,8 +190,13 @@ def test_a_moved_or_copied_project_is_told_before_anything_starts(
         said(capsys)
         assert main(["resume"]) == 2
         words = said(capsys)
-        assert f"m-1 was started in {tmp_path / 'p'} and has been {how} to {tmp_path / place}" in words
-        assert f"move it back, or start it from the beginning with windrow run {tmp_path / place / 'm.yaml'}" in words
+        assert (
+            f"m-1 was started in {tmp_path / 'p'} and has been {how} to {tmp_path / place}" in words
+        )
+        assert (
+            "move it back, or start it from the beginning with windrow run "
+            f"{tmp_path / place / 'm.yaml'}" in words
+        )
         assert len(RunView(find_run(None)).story.jobs) == 1
     (tmp_path / "q").rename(tmp_path / "p")
     assert main(["resume"]) == 2
@@ -222,7 +251,9 @@ def test_retry_runs_finished_tasks_again(capsys: pytest.CaptureFixture[str]) -> 
         assert main(command) == 0
 
 
-def test_retry_of_a_failed_task_and_of_one_in_a_run_that_is_managed(capsys: pytest.CaptureFixture[str]) -> None:
+def test_retry_of_a_failed_task_and_of_one_in_a_run_that_is_managed(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     text = (
         "name: m\ntasks:\n"
         '  - {id: a, command: "echo a >> ran", runtime: 1s}\n'
@@ -258,7 +289,9 @@ def test_retry_of_a_failed_task_and_of_one_in_a_run_that_is_managed(capsys: pyte
     assert ran() == {"a": 3, "b": 2, "c": 1, "after": 1}
 
 
-def test_a_changed_file_stops_what_the_old_run_still_has_in_the_queue(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_changed_file_stops_what_the_old_run_still_has_in_the_queue(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     text = write("touch began; sleep 600")
     assert main(["run", text, "--detach"]) == 0
     told = RunView(find_run(None))
@@ -277,4 +310,56 @@ def test_a_changed_file_stops_what_the_old_run_still_has_in_the_queue(capsys: py
     assert main(["resume"]) == 0
     assert "m-2 continues m-1" in said(capsys)
     assert ran() == {"gen": 1, "use": 1, "plot": 1, "side": 1}
-    wait_until(lambda: open_queue("local").snapshot().jobs == ())  # its server hears of the end a moment later
+    wait_until(
+        lambda: open_queue("local").snapshot().jobs == ()
+    )  # its server hears of the end a moment later
+
+
+@pytest.mark.parametrize("change", ["file", "nothing", "outputs"])
+def test_the_dry_run_of_a_continuation_is_what_it_does(
+    change: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write(GOOD if change == "outputs" else "exit 3")
+    assert main(["run", "m.yaml"]) == (0 if change == "outputs" else 1)
+    if change == "outputs":
+        Path("z").unlink()
+    if change == "file":
+        write(GOOD)
+    before = ran()
+    said(capsys)
+    assert main(["run", "-n", "--resume", "m.yaml", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert ran() == before
+    assert [path.name for path in Path(".windrow/runs").iterdir()] == ["m-1"]
+    assert (told["run"], len(told["jobs_now"]), len(told["commands"])) == ("m-1", 1, 1)
+    planned = told["jobs_now"][0]["tasks"]
+    assert planned == ([2] if change == "outputs" else [1, 2])
+    assert told["finished"] + told["to_run"] == 4
+    assert main(["run", "-n", "--resume", "m.yaml"]) == 0
+    assert f"{told['finished']} tasks stay finished, {told['to_run']} to run" in said(capsys)
+    assert main(["run", "--resume", "m.yaml"]) == (1 if change == "nothing" else 0)
+    journal = RunJournal.open(find_run(None).journal)
+    decided = [
+        r.event.decision.jobs for _, r in journal.records() if isinstance(r.event, e.JobsPlanned)
+    ]
+    journal.close()
+    assert list(decided[-1][0].tasks) == planned, "the run submitted what the dry run showed"
+
+
+def test_options_count_even_if_there_is_nothing_to_do(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["run", write(GOOD)]) == 0
+    Path("windrow.toml").write_text("[queues.small]\nkind = 'local'\nnodes = 2\n")
+    for words in (
+        ["--on", "nosuch"],
+        ["--on", ""],
+        ["--strategy", "nosuch"],
+        ["--on", "nosuch", "--resume"],
+    ):
+        said(capsys)
+        assert main(["run", "m.yaml", *words]) == 2, words
+        assert "windrow: error:" in said(capsys)
+    for words in ([], ["--on", "local"]):
+        assert main(["run", "m.yaml", *words]) == 0
+        assert "is a run on" not in said(capsys)
+    assert main(["run", "m.yaml", "--on", "small"]) == 0
+    assert "m-1 is a run on local; --on small counts for a new run only (--again)" in said(capsys)

@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from windrow.app.execute import RunRequest, strategy_of
+from windrow.app.execute import strategy_of
+from windrow.app.facts import RunRequest
 from windrow.app.queues import open_queue
 from windrow.cli.main import main
 from windrow.foresight.strategy import Foresight
@@ -75,7 +76,9 @@ def test_a_run_computes_what_it_should(strategy: str, capsys: pytest.CaptureFixt
     assert (found["state"], found["run"]) == ("complete", "fork-join-1")
     assert main(["explain", "total"]) == 0
     assert "attempt 1" in capsys.readouterr().out
-    for number in range(len(found["jobs"])):  # the local queue's ids count from 1: they must not be taken for numbers
+    for number in range(
+        len(found["jobs"])
+    ):  # the local queue's ids count from 1: they must not be taken for numbers
         assert main(["explain", str(number)]) == 0
         assert capsys.readouterr().out.startswith(f"job {number}: ")
     assert main(["runs"]) == 0
@@ -118,8 +121,17 @@ def test_a_detached_run_is_cancelled_and_resumed(capsys: pytest.CaptureFixture[s
 @pytest.mark.slow
 @pytest.mark.parametrize("is_stderr_read", [True, False], ids=["| head -1", "|& head -1"])
 def test_a_run_outlives_its_reader(is_stderr_read: bool) -> None:
-    """Level by level, so that there is something to submit, and to say, after the reader has left."""
-    command = [sys.executable, "-m", "windrow.cli.main", "run", write(FORK_JOIN), "--strategy", "level-by-level"]
+    """Level by level, so that there is something to submit, and to say, after the reader has
+    left."""
+    command = [
+        sys.executable,
+        "-m",
+        "windrow.cli.main",
+        "run",
+        write(FORK_JOIN),
+        "--strategy",
+        "level-by-level",
+    ]
     errors = subprocess.PIPE if is_stderr_read else subprocess.STDOUT
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True) as process:
         assert process.stdout is not None
@@ -129,7 +141,12 @@ def test_a_run_outlives_its_reader(is_stderr_read: bool) -> None:
     assert process.returncode == 0, said
     assert Path("total").read_text().split() == ["210", "420", "630", "840"]
     if is_stderr_read:
-        assert said.count("output closed; fork-join-1 keeps running here, and windrow watch shows it") == 1
+        assert (
+            said.count(
+                "output closed; fork-join-1 keeps running here, and windrow status -f shows it"
+            )
+            == 1
+        )
         assert "Error" not in said
 
 
@@ -147,7 +164,9 @@ def test_who_only_watches_leaves_with_the_reader(capsys: pytest.CaptureFixture[s
     assert main(["cancel"]) == 0
 
 
-def test_what_cannot_run_is_refused_before_anything_is_made(capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_cannot_run_is_refused_before_anything_is_made(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     text = "name: x\ntasks:\n  - {id: a, command: 'cat nothing', inputs: [nothing], runtime: 1s}\n"
     assert main(["run", write(text)]) == 2
     assert "task a reads nothing" in capsys.readouterr().err
@@ -167,11 +186,18 @@ def test_a_plan_on_a_queue_submits_nothing(capsys: pytest.CaptureFixture[str]) -
     assert not Path(".windrow").exists()
 
 
-def test_a_plan_on_a_queue_asks_for_as_much_as_a_run_would(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_plan_on_a_queue_asks_for_as_much_as_a_run_would(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     text = "name: long\ntasks:\n  - {id: nap, command: 'sleep 1000', runtime: 1000s}\n"
     asked_s = []
     for options in ([], ["--margin", "1.2"], ["--margin", "1.1"]):
-        assert main(["plan", write(text), "--on", "local", "--strategy", "one-job", "--json", *options]) == 0
+        assert (
+            main(
+                ["plan", write(text), "--on", "local", "--strategy", "one-job", "--json", *options]
+            )
+            == 0
+        )
         asked_s.append(json.loads(capsys.readouterr().out)["jobs_now"][0]["requested_s"])
     assert asked_s[0] == asked_s[1] >= 1200 > asked_s[2]
 
@@ -190,7 +216,9 @@ def test_who_is_to_think_more_does_and_remembers_it() -> None:
 
 
 @pytest.mark.slow
-def test_a_damaged_run_is_listed_and_never_mistaken_for_another(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_damaged_run_is_listed_and_never_mistaken_for_another(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     text = "name: ok\ntasks:\n  - {id: a, command: 'true', runtime: 1s}\n"
     assert main(["run", write(text)]) == 0
     Path("other.yaml").write_text(text.replace("ok", "later"))

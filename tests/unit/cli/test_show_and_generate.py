@@ -24,13 +24,31 @@ def printed_json(capsys: pytest.CaptureFixture[str]) -> dict[str, object]:
 def test_the_same_seed_writes_the_same_file(tmp_path: Path) -> None:
     files = [tmp_path / name for name in ("a.json", "b.json", "c.json")]
     for file, seed in zip(files, ("1", "1", "2"), strict=True):
-        assert main(["generate", "montage", "--tasks", "60", "--work", "500h", "--seed", seed, "-o", str(file)]) == 0
+        assert (
+            main(
+                [
+                    "generate",
+                    "montage",
+                    "--tasks",
+                    "60",
+                    "--work",
+                    "500h",
+                    "--seed",
+                    seed,
+                    "-o",
+                    str(file),
+                ]
+            )
+            == 0
+        )
     one, again, other = (file.read_bytes() for file in files)
     assert one == again
     assert one != other
 
 
-def test_size_work_and_parameters_arrive(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_size_work_and_parameters_arrive(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     file = tmp_path / "w.json.gz"
     options = ["--tasks", "40", "--work", "10h", "--set", "first_share=0.9"]
     assert main(["generate", "eman", *options, "-o", str(file)]) == 0
@@ -44,7 +62,10 @@ def test_size_work_and_parameters_arrive(tmp_path: Path, capsys: pytest.CaptureF
 
 def test_a_log_of_the_length_asked_for(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "log.swf.gz"
-    assert main(["generate", "log", "--jobs", "200", "--nodes", "64", "--seed", "3", "-o", str(file)]) == 0
+    assert (
+        main(["generate", "log", "--jobs", "200", "--nodes", "64", "--seed", "3", "-o", str(file)])
+        == 0
+    )
     log = read_log(file)
     assert (len(log), log.machine_nodes) == (200, 64)
     assert "200 jobs" in capsys.readouterr().out
@@ -103,7 +124,9 @@ def test_show_in_the_terminal(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     assert "\x1b" not in out, "no colours where there is no terminal"
 
 
-def test_many_levels_are_shown_as_ranges(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_many_levels_are_shown_as_ranges(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     tasks = [Task(f"t{i}", 1, parents=(f"t{i - 1}",) if i else ()) for i in range(100)]
     file = tmp_path / "chain.json"
     write_workflow(Workflow.from_tasks("chain", tasks), file)

@@ -1,4 +1,5 @@
-"""`windrow traces`: the table, a file's description, and a download that needs none or cannot be."""
+"""`windrow traces`: the table, a file's description, and a download that needs none or cannot
+be."""
 
 from __future__ import annotations
 
@@ -14,7 +15,9 @@ from windrow.formats.archive import ARCHIVE
 def test_the_list_has_every_log(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["traces", "list"]) == 0
     rows = [line.split() for line in capsys.readouterr().out.splitlines()[1:]]
-    assert [row[:3] for row in rows] == [[log.name, f"{log.jobs:,}", f"{log.processors:,}"] for log in ARCHIVE]
+    assert [row[:3] for row in rows] == [
+        [log.name, f"{log.jobs:,}", f"{log.processors:,}"] for log in ARCHIVE
+    ]
 
 
 def test_a_name_is_described(capsys: pytest.CaptureFixture[str]) -> None:

@@ -48,7 +48,9 @@ def test_files_are_where_they_were_made_or_moved_and_moves_lead_there(data: st.D
             twice = catalogue.moves(needs)  # two others are reached through home
             assert all(link[0] == HOME for link in twice)
     for path, places in known.items():
-        assert [catalogue.is_at(path, place) for place in PLACES] == [place in places for place in PLACES]
+        assert [catalogue.is_at(path, place) for place in PLACES] == [
+            place in places for place in PLACES
+        ]
         assert catalogue.is_nowhere(path) == (not places)
     homeless = {path for path in ("ra", "rb", "c") if known[path] and HOME not in known[path]}
     assert set(catalogue.results) == homeless
@@ -66,15 +68,25 @@ def test_a_link_is_learned_with_fading_and_tells_how_long_data_take() -> None:
 
 
 def runnable(command: str, workdir: str, *files: File, **more: Any) -> Runnable:
-    return Runnable(Workflow.from_tasks("w", [Task("t", 1.0, **more)], files), (Step(("sh", "-c", command), workdir),))
+    return Runnable(
+        Workflow.from_tasks("w", [Task("t", 1.0, **more)], files),
+        (Step(("sh", "-c", command), workdir),),
+    )
 
 
 def test_what_a_command_names_travels_and_what_is_outside_is_refused(tmp_path: Path) -> None:
     (tmp_path / "tool.sh").touch()
     (tmp_path / "in").touch()
     here = str(tmp_path / "work")
-    found = paths_of(runnable("sh ../tool.sh <../in >out", here, inputs=("../in",), outputs=("out",)), os.path.isfile)
-    assert (found.root, found.reads, found.makes) == (str(tmp_path), (("in", "tool.sh"),), (("work/out",),))
+    found = paths_of(
+        runnable("sh ../tool.sh <../in >out", here, inputs=("../in",), outputs=("out",)),
+        os.path.isfile,
+    )
+    assert (found.root, found.reads, found.makes) == (
+        str(tmp_path),
+        (("in", "tool.sh"),),
+        (("work/out",),),
+    )
     with pytest.raises(UserError, match="outside of"):
         paths_of(runnable("cat /etc/x", here, inputs=("/etc/x",)), lambda _: False)
     with pytest.raises(UserError, match="write the path relative"):

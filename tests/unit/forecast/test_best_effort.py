@@ -19,7 +19,9 @@ from windrow.model import Runnable, Step, Task, Workflow
 
 
 def a_runnable() -> Runnable:
-    workflow = Workflow.from_tasks("w", [Task("stated", 5.0, kind="k"), Task("unstated", 0.0, kind="k")])
+    workflow = Workflow.from_tasks(
+        "w", [Task("stated", 5.0, kind="k"), Task("unstated", 0.0, kind="k")]
+    )
     return Runnable(workflow, (Step(("true",), "/"), Step(("true",), "/", runtime_known=False)))
 
 
@@ -60,7 +62,10 @@ def test_run_times_are_guessed_where_the_history_cannot_be_read(
     monkeypatch.setenv("WINDROW_HISTORY", str(path))
     RunTimes().record([PastRun("w", "k", 7.0, 0.0)])
     said: list[str] = []
-    assert [t.source for t in filled(a_runnable(), 60.0, say=said.append)[1]] == [Source.KNOWN, Source.LEARNED]
+    assert [t.source for t in filled(a_runnable(), 60.0, say=said.append)[1]] == [
+        Source.KNOWN,
+        Source.LEARNED,
+    ]
     assert said == []
     path.unlink()
     of_another_program(path)
@@ -69,13 +74,17 @@ def test_run_times_are_guessed_where_the_history_cannot_be_read(
     assert [(t.source, t.runtime_s) for t in times] == [(Source.KNOWN, 5.0), (Source.GUESS, 60.0)]
     assert runnable.workflow.runtime_s.tolist() == [5.0, 60.0]
     (words,) = said
-    assert words.startswith(f"run times of earlier runs are not used: {path}: a database of another program")
+    assert words.startswith(
+        f"run times of earlier runs are not used: {path}: a database of another program"
+    )
     assert path.read_bytes() == before
     with pytest.raises(UserError, match="between 0 and 1"):
         filled(a_runnable(), 60.0, risk=2.0, say=said.append)
 
 
-def test_past_waits_are_none_where_they_cannot_be_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_past_waits_are_none_where_they_cannot_be_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     said: list[str] = []
     path = tmp_path / "waits.sqlite"
     monkeypatch.setenv("WINDROW_WAITS", str(path))
@@ -85,7 +94,8 @@ def test_past_waits_are_none_where_they_cannot_be_used(tmp_path: Path, monkeypat
     assert past_waits(said.append) is None
     (words,) = said
     assert words.startswith(
-        f"waits of earlier jobs are neither used nor remembered: {path}: the history of waits cannot be used"
+        f"waits of earlier jobs are neither used nor remembered: {path}: the history of waits "
+        "cannot be used"
     )
 
 
@@ -107,4 +117,6 @@ def test_a_history_that_breaks_later_leaves_it_to_the_fallback(
     for _ in range(3):
         assert source.known_s(np.array([1, 2]), np.array([60, 60])).tolist() == [UNKNOWN_S] * 2
         assert source.waits_s(np.array([1, 2]), np.array([60, 60])).tolist() == [12_345] * 2
-    assert [r.getMessage().partition(": ")[0] for r in caplog.records] == ["waits of earlier jobs are not used"]
+    assert [r.getMessage().partition(": ")[0] for r in caplog.records] == [
+        "waits of earlier jobs are not used"
+    ]

@@ -13,7 +13,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from windrow.errors import OutsideError, UserError
-from windrow.forecast.runtimes import RUNS_KEPT, PastRun, RunTimes, Source, default_path, fill, upper_quantile
+from windrow.forecast.runtimes import (
+    RUNS_KEPT,
+    PastRun,
+    RunTimes,
+    Source,
+    default_path,
+    fill,
+    upper_quantile,
+)
 from windrow.model import Runnable, Step, Task, Workflow
 
 RISKS = st.sampled_from([0.01, 0.05, 0.1, 0.2, 0.25, 1 / 3, 0.5, 0.9])
@@ -23,7 +31,8 @@ TIMES = st.lists(st.floats(0, 1e6), min_size=2, max_size=60)
 @pytest.mark.slow
 @given(times=TIMES, risk=RISKS)
 def test_coverage_is_exact_under_exchange(times: list[float], risk: float) -> None:
-    """Whichever of n + 1 runs comes last, it is longer than expected in at most the stated share of cases."""
+    """Whichever of n + 1 runs comes last, it is longer than expected in at most the stated share of
+    cases."""
     longer = 0
     for last, time in enumerate(times):
         bound, stated = upper_quantile(times[:last] + times[last + 1 :], risk)
@@ -39,7 +48,9 @@ def test_no_shorter_time_would_do(times: list[float], risk: float) -> None:
     distinct = sorted(set(times))
     bound, _ = upper_quantile(distinct, risk)
     shorter = distinct[: distinct.index(bound)]
-    if shorter:  # of n + 1 equally likely places for the next run, those above the next shorter time are too many
+    # of n + 1 equally likely places for the next run, those above the next shorter time are too
+    # many
+    if shorter:
         assert 1 - len(shorter) / (len(distinct) + 1) > risk + 1e-9 or len(distinct) + 1 < 1 / risk
 
 
@@ -47,7 +58,8 @@ def test_no_shorter_time_would_do(times: list[float], risk: float) -> None:
 @pytest.mark.parametrize("runs", [9, 19, 50, 200])
 @pytest.mark.parametrize("skew", [0.1, 1.0, 2.0])
 def test_coverage_on_drawn_run_times(runs: int, skew: float) -> None:
-    """Lognormal run times, from nearly equal to heavy-tailed: 4000 histories, each followed by one run."""
+    """Lognormal run times, from nearly equal to heavy-tailed: 4000 histories, each followed by one
+    run."""
     draws = np.random.default_rng(7).lognormal(3, skew, size=(4000, runs + 1))
     longer = sum(row[-1] > upper_quantile(row[:-1].tolist(), 0.1)[0] for row in draws)
     spread = math.sqrt(0.1 * 0.9 / len(draws))
@@ -109,7 +121,9 @@ def test_names_are_data(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind_of_damage", ["text", "truncated", "scribbled"])
-def test_a_broken_file_is_set_aside(kind_of_damage: str, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_broken_file_is_set_aside(
+    kind_of_damage: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     history = RunTimes(tmp_path / "h.sqlite")
     history.record(runs(*map(float, range(150))) + runs(*map(float, range(150)), kind="l"))
     data = history.path.read_bytes()
@@ -134,7 +148,8 @@ def test_the_databases_of_others_are_left_alone(tmp_path: Path) -> None:
     with sqlite3.connect(path) as database:
         database.execute("CREATE TABLE mine (x)")
     with pytest.raises(
-        UserError, match=r"h\.sqlite: a database of another program or of another version of Windrow; set WINDROW_"
+        UserError,
+        match=r"h\.sqlite: a database of another program or of another version of Windrow; set WINDROW_",  # noqa: E501
     ):
         RunTimes(path).record(runs(1.0))
     with pytest.raises(UserError):
@@ -155,7 +170,8 @@ def test_a_place_that_cannot_be_written_is_named(tmp_path: Path) -> None:
 def test_many_processes_record_at_once(tmp_path: Path) -> None:
     code = (
         "import sys; from windrow.forecast.runtimes import *\n"
-        "for i in range(20): RunTimes(sys.argv[1]).record([PastRun('w', sys.argv[2], float(i), float(i))])"
+        "for i in range(20): RunTimes(sys.argv[1]).record([PastRun('w', sys.argv[2], float(i), "
+        "float(i))])"
     )
     path = tmp_path / "h.sqlite"
     path.write_bytes(b"broken at the start, so all of them find it so" * 50)
@@ -168,7 +184,10 @@ def test_many_processes_record_at_once(tmp_path: Path) -> None:
 def test_where_the_history_is() -> None:
     assert default_path({"WINDROW_HISTORY": "/x/y", "XDG_DATA_HOME": "/z"}) == Path("/x/y")
     assert default_path({"XDG_DATA_HOME": "/z"}) == Path("/z/windrow/history.sqlite")
-    assert default_path({"XDG_DATA_HOME": "not/whole"}) == Path.home() / ".local/share/windrow/history.sqlite"
+    assert (
+        default_path({"XDG_DATA_HOME": "not/whole"})
+        == Path.home() / ".local/share/windrow/history.sqlite"
+    )
 
 
 def test_fill_replaces_what_is_missing_and_says_so(tmp_path: Path) -> None:

@@ -17,9 +17,12 @@ FALLBACK_S = 77_777
 
 
 class Controller:
-    """A batch system that answers by a rule, notes who asked what and when, and can be made to fail."""
+    """A batch system that answers by a rule, notes who asked what and when, and can be made to
+    fail."""
 
-    def __init__(self, rule: Callable[[int, int], float | None] = lambda nodes, _: nodes * 10.0) -> None:
+    def __init__(
+        self, rule: Callable[[int, int], float | None] = lambda nodes, _: nodes * 10.0
+    ) -> None:
         self.now_s = 1000.0
         self.rule = rule
         self.probes: list[tuple[float, int, int]] = []
@@ -83,15 +86,25 @@ def test_it_knows_what_it_does_not_know() -> None:
     system = system_of(controller)
     assert ask(system, (8, 600), (2, 600), (4, 600)) == [FALLBACK_S, 20, FALLBACK_S]
     controller.now_s += 10
-    assert ask(system, (8, 600), (2, 600), (4, 600)) == [80, 10, 45]  # the corner is probed next, the rest follows
+    assert ask(system, (8, 600), (2, 600), (4, 600)) == [
+        80,
+        10,
+        45,
+    ]  # the corner is probed next, the rest follows
     known = system.known_s(np.array([1, 8, 9]), np.array([600, 601, 600]))
     assert known.tolist() == [UNKNOWN_S] * 3
     assert [probe[1:] for probe in controller.probes] == [(2, 600), (8, 600)]
 
 
-@given(st.lists(st.tuples(st.integers(1, 64), st.sampled_from(LADDER_S)), min_size=1, max_size=12), st.integers(1, 12))
-def test_interpolation_stays_between_what_was_told(jobs: list[tuple[int, int]], probes: int) -> None:
-    """For waits that grow with size, every answer lies between those of smaller and larger probed jobs."""
+@given(
+    st.lists(st.tuples(st.integers(1, 64), st.sampled_from(LADDER_S)), min_size=1, max_size=12),
+    st.integers(1, 12),
+)
+def test_interpolation_stays_between_what_was_told(
+    jobs: list[tuple[int, int]], probes: int
+) -> None:
+    """For waits that grow with size, every answer lies between those of smaller and larger probed
+    jobs."""
     controller = Controller(lambda nodes, walltime: float(nodes * 100 + walltime // 60))
     system = system_of(controller, every_s=0)
     nodes, requested = np.array(jobs).T
@@ -158,7 +171,10 @@ def test_jobs_that_the_system_says_nothing_of(answer: str) -> None:
     assert ask(system, (8, 60)) == [FALLBACK_S]
     controller.now_s += 10
     assert ask(system, (8, 60), (1, 60)) == [FALLBACK_S, 5]
-    assert [n for _, n, _ in controller.probes] == [8, 1]  # it was not asked again about the one it refused
+    assert [n for _, n, _ in controller.probes] == [
+        8,
+        1,
+    ]  # it was not asked again about the one it refused
 
 
 def _refuse() -> float:

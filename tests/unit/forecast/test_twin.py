@@ -1,4 +1,5 @@
-"""The twin of a queue: exact against the cluster that it was read from, sparing with the queue, and never at a loss."""
+"""The twin of a queue: exact against the cluster that it was read from, sparing with the queue, and
+never at a loss."""
 
 from __future__ import annotations
 
@@ -53,7 +54,10 @@ class Board:
 
 
 def waits(
-    board: Board, *jobs: tuple[int, int], policy: str = "conservative", priority: float | None = None
+    board: Board,
+    *jobs: tuple[int, int],
+    policy: str = "conservative",
+    priority: float | None = None,
 ) -> list[int]:
     twin = Twin(board, board.clock, policy=policy, priority=priority)
     nodes, requested = np.array(jobs).T
@@ -64,19 +68,36 @@ def seen(cluster: Cluster) -> Snapshot:
     """What a batch system on this cluster would show of itself."""
     now = cluster.now_s
     runs = [
-        OthersJob(str(j.job), j.nodes, j.requested_s, True, NOW_S + j.expected_end_s - j.requested_s - now, 0.0, "u")
+        OthersJob(
+            str(j.job),
+            j.nodes,
+            j.requested_s,
+            True,
+            NOW_S + j.expected_end_s - j.requested_s - now,
+            0.0,
+            "u",
+        )
         for j in cluster.running()
     ]
-    waits = [OthersJob(str(j.job), j.nodes, j.requested_s, False, None, 0.0, "u") for j in cluster.queue()]
+    waits = [
+        OthersJob(str(j.job), j.nodes, j.requested_s, False, None, 0.0, "u")
+        for j in cluster.queue()
+    ]
     return Snapshot(NOW_S, cluster.nodes, (*runs, *waits))
 
 
 @st.composite
-def logs_and_clusters(draw: st.DrawFn, *, policies: tuple[str, ...], requests: str) -> tuple[Log, Cluster]:
+def logs_and_clusters(
+    draw: st.DrawFn, *, policies: tuple[str, ...], requests: str
+) -> tuple[Log, Cluster]:
     """A random log, and a cluster in the middle of it."""
     nodes = draw(st.integers(1, 8))
     size, time = st.integers(1, 8), st.integers(1, 20)
-    rows = draw(st.lists(st.tuples(st.integers(0, 4), size, time, time, st.just(0)), min_size=1, max_size=30))
+    rows = draw(
+        st.lists(
+            st.tuples(st.integers(0, 4), size, time, time, st.just(0)), min_size=1, max_size=30
+        )
+    )
     log = small_log(rows, nodes)
     cluster = Cluster(log, policy=draw(st.sampled_from(policies)), requests=requests)
     cluster.advance(draw(st.integers(0, 60)))
@@ -90,7 +111,9 @@ def assert_exact(cluster: Cluster, sizes: Ints | None = None, times: Ints | None
     board = Board(1)
     board.shown = seen(cluster)
     found = Twin(board, board.clock, policy=cluster.settings.policy).waits_s(nodes, requested)
-    assert found.tolist() == (cluster.estimate(nodes, requested, exact=True) - cluster.now_s).tolist()
+    assert (
+        found.tolist() == (cluster.estimate(nodes, requested, exact=True) - cluster.now_s).tolist()
+    )
 
 
 @pytest.mark.slow
@@ -99,8 +122,14 @@ def test_the_twin_knows_what_the_cluster_knows(found: tuple[Log, Cluster]) -> No
     assert_exact(found[1])
 
 
-@given(logs_and_clusters(policies=("fcfs", "easy", "depth:2", "conservative-replan"), requests="actual"))
-def test_without_promises_of_old_it_knows_it_under_padded_requests_too(found: tuple[Log, Cluster]) -> None:
+@given(
+    logs_and_clusters(
+        policies=("fcfs", "easy", "depth:2", "conservative-replan"), requests="actual"
+    )
+)
+def test_without_promises_of_old_it_knows_it_under_padded_requests_too(
+    found: tuple[Log, Cluster],
+) -> None:
     assert_exact(found[1])
 
 
@@ -130,7 +159,8 @@ def test_a_real_log_at_many_times(logs: Path, policy: str) -> None:
 
 
 def test_backfilling_is_seen_where_slurms_own_estimate_does_not_see_it() -> None:
-    """Eight nodes busy for ten more minutes, a 4-node job queued: a 2-node job starts beside it, in ten minutes.
+    """Eight nodes busy for ten more minutes, a 4-node job queued: a 2-node job starts beside it, in
+    ten minutes.
 
     Slurm's `--test-only` puts it at twenty: it adds the waiting job's work to the ten minutes.
     """
@@ -147,12 +177,37 @@ def test_a_short_job_slips_through_and_a_long_one_does_not() -> None:
 
 
 def test_what_cannot_end_before_maintenance_starts_after_it() -> None:
-    """In 1000 s three of four nodes are closed for 500 s: what fits on the fourth is not concerned."""
+    """In 1000 s three of four nodes are closed for 500 s: what fits on the fourth is not
+    concerned."""
     board = Board(4, running(2, 300, 300))
     board.shown = replace(board.shown, closures=((NOW_S + 1000, NOW_S + 1500, 3),))
-    assert waits(board, (2, 1000), (2, 1001), (1, 5000), (4, 700), (4, 701)) == [0, 1500, 0, 300, 1500]
+    assert waits(board, (2, 1000), (2, 1001), (1, 5000), (4, 700), (4, 701)) == [
+        0,
+        1500,
+        0,
+        300,
+        1500,
+    ]
+    board.shown = replace(board.shown, jobs=(running(2, 1400, 1400), waiting(4, 400)))
+    assert waits(board, (2, 1000), (2, 1001), (4, 1)) == [0, 1900, 1900]  # so do others
     board.now_s += 1600
-    assert Twin(board, board.clock).waits_s(np.array([4]), np.array([9999])).tolist() == [300]  # it is over
+    board.shown = replace(board.shown, at_s=board.now_s, jobs=())
+    twin = Twin(board, board.clock)
+    assert twin.waits_s(np.array([4]), np.array([9999])).tolist() == [0]  # it is over
+
+
+def test_a_full_cluster_has_room_for_closures_in_its_tables() -> None:
+    """Each node has a job, and so has each closure."""
+    board = Board(64, *(running(1, 500, 500, f"r{n}") for n in range(64)), waiting(64, 700))
+    closures = ((NOW_S + 1000, NOW_S + 1500, 64), (NOW_S + 3000, NOW_S + 3600, 32))
+    board.shown = replace(board.shown, closures=closures)
+    assert waits(board, (64, 500), (64, 501), (32, 5000), (33, 801)) == [500, 2200, 2200, 3600]
+    cluster = simulated(board.shown)
+    assert cluster is not None
+    ends = cluster.roomy_clone(500)
+    while ends.advance(100_000):
+        pass
+    assert (ends.jobs_running, ends.jobs_waiting, ends.free_nodes) == (0, 0, 64)
 
 
 def test_what_runs_keeps_running_whatever_it_asked_for() -> None:
@@ -165,7 +220,9 @@ def test_what_runs_keeps_running_whatever_it_asked_for() -> None:
 
 
 def test_running_jobs_do_not_wait_behind_each_other() -> None:
-    cluster = simulated(Board(4, *(running(1, 50 + i, 10 + i) for i in range(4)), waiting(2, 9)).shown)
+    cluster = simulated(
+        Board(4, *(running(1, 50 + i, 10 + i) for i in range(4)), waiting(2, 9)).shown
+    )
     assert cluster is not None
     assert (len(cluster.running()), len(cluster.queue()), cluster.now_s) == (4, 1, 0)
 
@@ -277,22 +334,31 @@ def test_an_empty_queue_and_no_candidates() -> None:
 
 def test_a_prediction_says_when() -> None:
     board = Board(8, running(8, 3600, 600), waiting(4, 1200))
-    [found, wide] = predict(Twin(board, board.clock), np.array([2, 9]), np.array([300, 300]), board.now_s)
+    [found, wide] = predict(
+        Twin(board, board.clock), np.array([2, 9]), np.array([300, 300]), board.now_s
+    )
     assert found == Prediction("twin", 2, 300, 600, NOW_S)
     assert found.start_s == NOW_S + 600
     assert wide is None
 
 
 def test_starts_of_a_queue_by_hand() -> None:
-    board = Board(4, running(4, 500, 100), waiting(3, 50, "a"), waiting(4, 10, "b"), waiting(1, 60, "c"))
+    board = Board(
+        4, running(4, 500, 100), waiting(3, 50, "a"), waiting(4, 10, "b"), waiting(1, 60, "c")
+    )
     starts = expected_starts_s(Twin(board, board.clock).snapshot())
     assert {name: start - NOW_S for name, start in starts.items()} == {"a": 100, "b": 150, "c": 160}
-    log = Log("same", 4, *np.array([[1, 2, 3, 4], [0] * 4, [4, 3, 4, 1], *([[100, 50, 10, 60]] * 2), [0] * 4]))
+    log = Log(
+        "same",
+        4,
+        *np.array([[1, 2, 3, 4], [0] * 4, [4, 3, 4, 1], *([[100, 50, 10, 60]] * 2), [0] * 4]),
+    )
     assert simulate(log).start_s.tolist() == [0, 100, 150, 160]
 
 
 def slurm_formula(snapshot: Snapshot, nodes: Ints, requested: Ints) -> Ints:
-    """What `sbatch --test-only` does, as its source says: running jobs alone, then all waiting work spread evenly."""
+    """What `sbatch --test-only` does, as its source says: running jobs alone, then all waiting work
+    spread evenly."""
     runs = simulated(replace(snapshot, jobs=tuple(job for job in snapshot.jobs if job.is_running)))
     assert runs is not None
     work = sum(job.nodes * job.requested_s for job in snapshot.jobs if not job.is_running)
@@ -304,14 +370,19 @@ def actual_wait_s(cluster: Cluster, nodes: int, requested_s: int) -> int:
     world = cluster.clone()
     job = world.submit(nodes, requested_s, requested_s)
     while True:
-        started = [event.at_s for event in world.advance() if event.job == job and event.kind is EventKind.STARTED]
+        started = [
+            event.at_s
+            for event in world.advance()
+            if event.job == job and event.kind is EventKind.STARTED
+        ]
         if started:
             return started[0] - cluster.now_s
 
 
 @pytest.mark.slow
 def test_on_a_real_log_the_twin_errs_far_less_than_slurms_formula(logs: Path) -> None:
-    """KTH under EASY, real requests, later arrivals included: the setting of the table in docs/theory/forecasts.md."""
+    """KTH under EASY, real requests, later arrivals included: the setting of the table in
+    docs/theory/forecasts.md."""
     cluster = Cluster(read_log(logs / "KTH-SP2-1996-2.1-cln.swf.gz"), policy="easy")
     nodes, requested = np.array([1, 4, 16, 50, 4, 16, 50]), np.array([3600] * 4 + [14400] * 3)
     errors: dict[str, list[Ints]] = {"easy": [], "conservative": [], "formula": []}
@@ -327,13 +398,17 @@ def test_on_a_real_log_the_twin_errs_far_less_than_slurms_formula(logs: Path) ->
             twin = simulated(snapshot, policy=policy)
             assert twin is not None
             errors[policy].append(twin.estimate(nodes, requested) - actual)
-    median = {name: float(np.median(np.abs(np.concatenate(found)))) for name, found in errors.items()}
+    median = {
+        name: float(np.median(np.abs(np.concatenate(found)))) for name, found in errors.items()
+    }
     assert len(errors["easy"]) > 100
     assert median["easy"] < median["conservative"] < median["formula"] / 3
 
 
 def test_how_long_jobs_that_wait_will_wait_yet() -> None:
-    board = Board(4, running(4, 600, 100), waiting(4, 50, "a"), waiting(2, 70, "b"), waiting(4, 10, "c"))
+    board = Board(
+        4, running(4, 600, 100), waiting(4, 50, "a"), waiting(2, 70, "b"), waiting(4, 10, "c")
+    )
     twin = Twin(board, lambda: board.now_s, policy="conservative")
     assert twin.waits_of(["a", "b", "c", "gone"]) == {"a": 100, "b": 150, "c": 220}
     assert twin.waits_of(["b"]) == {"b": 150}

@@ -15,9 +15,19 @@ from hypothesis import strategies as st
 
 from windrow.errors import OutsideError, UserError
 from windrow.forecast.base import UNKNOWN_S, Ints
-from windrow.forecast.waits import Bound, FromHistory, History, PastWait, default_path, order_statistic
+from windrow.forecast.waits import (
+    Bound,
+    FromHistory,
+    History,
+    PastWait,
+    default_path,
+    order_statistic,
+)
 
-MORNING_S, EVENING_S = 1_700_006_400.0, 1_700_006_400.0 + 12 * 3600  # midnight UTC, and noon of that day
+MORNING_S, EVENING_S = (
+    1_700_006_400.0,
+    1_700_006_400.0 + 12 * 3600,
+)  # midnight UTC, and noon of that day
 
 
 @pytest.fixture
@@ -34,13 +44,22 @@ class Nobody:
 
 
 def jobs(
-    prefix: str, waits: list[float], nodes: int = 4, requested_s: int = 3600, at_s: float = MORNING_S
+    prefix: str,
+    waits: list[float],
+    nodes: int = 4,
+    requested_s: int = 3600,
+    at_s: float = MORNING_S,
 ) -> list[PastWait]:
-    return [PastWait(f"{prefix}-{i}", nodes, requested_s, at_s, at_s + wait) for i, wait in enumerate(waits)]
+    return [
+        PastWait(f"{prefix}-{i}", nodes, requested_s, at_s, at_s + wait)
+        for i, wait in enumerate(waits)
+    ]
 
 
 @given(st.integers(0, 60), st.integers(1, 19), st.integers(1, 19))
-def test_the_order_statistic_against_exact_fractions(count: int, twentieths: int, sureness: int) -> None:
+def test_the_order_statistic_against_exact_fractions(
+    count: int, twentieths: int, sureness: int
+) -> None:
     quantile, confidence = Fraction(twentieths, 20), Fraction(sureness, 20)
     terms = [comb(count, j) * quantile**j * (1 - quantile) ** (count - j) for j in range(count + 1)]
     fitting = [k for k in range(1, count + 1) if sum(terms[:k]) >= confidence]
@@ -51,10 +70,12 @@ def test_the_order_statistic_against_exact_fractions(count: int, twentieths: int
 
 
 @pytest.mark.parametrize(
-    ("quantile", "confidence", "count"), [(0.5, 0.95, 5), (0.95, 0.95, 59), (0.9, 0.9, 22), (0.75, 0.8, 6)]
+    ("quantile", "confidence", "count"),
+    [(0.5, 0.95, 5), (0.95, 0.95, 59), (0.9, 0.9, 22), (0.75, 0.8, 6)],
 )
 def test_how_many_waits_it_takes(quantile: float, confidence: float, count: int) -> None:
-    """59 for 95/95 is the figure of QBETS; in general the least n with 1 - quantile^n >= confidence."""
+    """59 for 95/95 is the figure of QBETS; in general the least n with 1 - quantile^n >=
+    confidence."""
     assert order_statistic(count - 1, quantile, confidence) is None
     assert order_statistic(count, quantile, confidence) == count
     assert 1 - quantile**count >= confidence > 1 - quantile ** (count - 1)
@@ -68,15 +89,20 @@ def test_many_waits_with_a_high_quantile_do_not_underflow() -> None:
 
 @pytest.mark.parametrize(("quantile", "confidence"), [(0.5, 0.95), (0.9, 0.8)])
 def test_the_bound_holds_as_often_as_it_says(quantile: float, confidence: float) -> None:
-    """Draws from a known distribution: the true quantile lies under the bound in at least that part of the trials."""
+    """Draws from a known distribution: the true quantile lies under the bound in at least that part
+    of the trials."""
     chance = random.Random(7)
     true = -np.log(1 - quantile)  # of the exponential distribution with mean 1
     place = order_statistic(40, quantile, confidence)
     assert place is not None
-    held = [sorted(chance.expovariate(1) for _ in range(40))[place - 1] >= true for _ in range(4000)]
+    held = [
+        sorted(chance.expovariate(1) for _ in range(40))[place - 1] >= true for _ in range(4000)
+    ]
     spread = 4 * (confidence * (1 - confidence) / 4000) ** 0.5
     assert np.mean(held) >= confidence - spread
-    before = [sorted(chance.expovariate(1) for _ in range(40))[place - 2] >= true for _ in range(4000)]
+    before = [
+        sorted(chance.expovariate(1) for _ in range(40))[place - 2] >= true for _ in range(4000)
+    ]
     assert np.mean(before) < confidence + spread  # and no lower place would do
 
 
@@ -91,7 +117,9 @@ def test_too_few_waits_give_no_bound(history: History) -> None:
     history.record("slurm", jobs("a", [10, 20, 30, 40]))
     assert history.bounds("slurm", [(4, 3600)], MORNING_S) == [None]
     history.record("slurm", jobs("b", [50.5]))
-    assert history.bounds("slurm", [(4, 3600)], MORNING_S) == [Bound(51, 5, "such jobs at this time of day")]
+    assert history.bounds("slurm", [(4, 3600)], MORNING_S) == [
+        Bound(51, 5, "such jobs at this time of day")
+    ]
     assert history.bounds("other", [(4, 3600)], MORNING_S) == [None]
 
 
@@ -110,7 +138,10 @@ def test_classes_widen_until_they_hold_enough(history: History) -> None:
         (300, 20, "all jobs"),
     ]  # by tables of the binomial distribution: the 5th of 5, the 12th of 15, the 15th of 20
     at_noon = history.bounds("q", [(4, 3600), (4, 86400)], EVENING_S)
-    assert [b and (b.wait_s, b.what) for b in at_noon] == [(200, "such jobs at this time of day"), (300, "such jobs")]
+    assert [b and (b.wait_s, b.what) for b in at_noon] == [
+        (200, "such jobs at this time of day"),
+        (300, "such jobs"),
+    ]
     early_evening = history.bounds("q", [(4, 3600)], MORNING_S + 19 * 3600)
     assert early_evening == [Bound(200, 10, "such jobs")]
 
@@ -119,15 +150,21 @@ def test_only_the_last_waits_count(tmp_path: Path) -> None:
     history = History(tmp_path / "w", last=10)
     history.record("q", jobs("old", [9000] * 50))
     history.record("q", jobs("new", [60] * 10, at_s=MORNING_S + 86400))
-    assert history.bounds("q", [(4, 3600)], MORNING_S) == [Bound(60, 10, "such jobs at this time of day")]
+    assert history.bounds("q", [(4, 3600)], MORNING_S) == [
+        Bound(60, 10, "such jobs at this time of day")
+    ]
 
 
 def test_a_job_counts_once_and_survives_the_process(history: History) -> None:
     for _ in range(3):
         history.record("q", jobs("a", [10, 20, 30, 40]))
     again = History(history.path)
-    again.record("q", jobs("b", [-7]))  # two hosts' clocks: it cannot have started before it was submitted
-    assert again.bounds("q", [(4, 3600)], MORNING_S) == [Bound(40, 5, "such jobs at this time of day")]
+    again.record(
+        "q", jobs("b", [-7])
+    )  # two hosts' clocks: it cannot have started before it was submitted
+    assert again.bounds("q", [(4, 3600)], MORNING_S) == [
+        Bound(40, 5, "such jobs at this time of day")
+    ]
     assert again.bounds("q", [(4, 3600)], MORNING_S, quantile=0.1, confidence=0.4) == [
         Bound(0, 5, "such jobs at this time of day")
     ]
@@ -149,7 +186,8 @@ def test_files_that_are_no_database(tmp_path: Path) -> None:
     text = tmp_path / "notes.txt"
     text.write_text("buy milk\n" * 200)
     with pytest.raises(
-        OutsideError, match=r"notes\.txt: the history of waits cannot be used: .* not a database; move it away"
+        OutsideError,
+        match=r"notes\.txt: the history of waits cannot be used: .* not a database; move it away",
     ):
         History(text)
     assert text.read_text().startswith("buy milk")

@@ -58,19 +58,27 @@ def workflow(seed: int, tasks: int) -> Workflow:
 
 def queue(seed: int, *, waiting: int) -> Board:
     draw = random.Random(seed)
-    running = [OthersJob(f"r{i}", 2, draw.randint(100, 4000), True, 900.0, 0, "a") for i in range(draw.randint(0, 4))]
+    running = [
+        OthersJob(f"r{i}", 2, draw.randint(100, 4000), True, 900.0, 0, "a")
+        for i in range(draw.randint(0, 4))
+    ]
     behind = [
-        OthersJob(f"w{i}", draw.randint(1, 8), draw.randint(60, 4000), False, None, 0, "b") for i in range(waiting)
+        OthersJob(f"w{i}", draw.randint(1, 8), draw.randint(60, 4000), False, None, 0, "b")
+        for i in range(waiting)
     ]
     return Board(Snapshot(1000.0, NODES, (*running, *behind)))
 
 
-def decision(strategy: Strategy, work: Workflow, board: Board, policy: str = "conservative") -> Decision:
+def decision(
+    strategy: Strategy, work: Workflow, board: Board, policy: str = "conservative"
+) -> Decision:
     core = Core(Work(work, whole_seconds(work), Site.of(NODES)), Terms())
     twin = Twin(board, lambda: 1000.0, policy=policy)
     view = core.view(1000, twin.waits_s)
     if not board.shown.jobs:
-        futures = Ahead(twin).futures(view, {}, np.zeros(len(work), dtype=bool), core.terms.requests(view.work.site))
+        futures = Ahead(twin).futures(
+            view, {}, np.zeros(len(work), dtype=bool), core.terms.requests(view.work.site)
+        )
         view = replace(view, futures=futures)
     return strategy.decide(view)
 

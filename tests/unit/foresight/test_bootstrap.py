@@ -24,13 +24,17 @@ def test_nothing_is_invented_and_nothing_real_is_lost(known_s: int, parts: list[
     """Parts above 1 came before the known time."""
     past = short(known_s, [int(part * known_s) for part in parts])
     week = stretched(past)
-    assert set(map(tuple, week.rows[:, NODES:].tolist())) == set(map(tuple, past.rows[:, NODES:].tolist()))
+    assert set(map(tuple, week.rows[:, NODES:].tolist())) == set(
+        map(tuple, past.rows[:, NODES:].tolist())
+    )
     assert (np.diff(week.rows[:, SUBMIT]) >= 0).all()
     inside = past.rows[:, SUBMIT] >= -known_s
     tail = week.rows[:, SUBMIT] >= -known_s
     assert week.rows[:, SUBMIT][tail].tolist() == past.rows[:, SUBMIT][inside].tolist()
     assert week.rows[:, NODES][tail].tolist() == past.rows[:, NODES][inside].tolist()
-    early = past.rows[:, NODES][~inside].tolist()  # no day of the week has them, but how long they ran is known
+    early = past.rows[:, NODES][
+        ~inside
+    ].tolist()  # no day of the week has them, but how long they ran is known
     assert week.rows[:, NODES][week.rows[:, SUBMIT] < -7 * DAY_S].tolist() == early
     assert not set(early) & set(week.rows[:, NODES][week.rows[:, SUBMIT] >= -7 * DAY_S].tolist())
 

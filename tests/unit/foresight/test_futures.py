@@ -19,8 +19,6 @@ from windrow.foresight.past import RunPredictor, arrivals, failures_of, past_of
 from windrow.kernels.cluster import state as k
 from windrow.lab.trial import run_trial
 from windrow.manager.core import Core
-from windrow.manager.events import JobsPlanned, TaskFinished
-from windrow.manager.figures import node_time
 from windrow.manager.terms import Terms
 from windrow.model import NEVER_S, Log, NodeShape, Task, Workflow
 from windrow.model.cause import Cause
@@ -29,7 +27,18 @@ from windrow.model.hazard import Hazard
 from windrow.model.site import Site
 from windrow.sim import Cluster
 from windrow.sim.job_rows import heap_rows, running_rows, waiting_rows
-from windrow.strategies import Decision, Individual, JobPlan, OneJob, Strategy, View, Work, whole_seconds
+from windrow.story.events import JobsPlanned, TaskFinished
+from windrow.story.figures import node_time
+from windrow.strategies import (
+    Decision,
+    Individual,
+    JobPlan,
+    OneJob,
+    Strategy,
+    View,
+    Work,
+    whole_seconds,
+)
 from windrow.strategies.level_by_level import LevelByLevel
 
 NODES = 6
@@ -65,7 +74,9 @@ class Playing:
                 futures, course = view.futures(self.how), self.course(view, decision)
                 self.outcomes = [futures.play(course, k) for k in range(2)]
                 end = self.outcomes[0].makespan_s
-                assert futures.play(course, 0, end) == self.outcomes[0]  # in time, so the bound does not show
+                assert (
+                    futures.play(course, 0, end) == self.outcomes[0]
+                )  # in time, so the bound does not show
                 assert futures.play(course, 0, end // 2).makespan_s > end // 2
             self.asked += 1
         return decision
@@ -78,7 +89,11 @@ class Playing:
             case Individual():
                 return Course("by task", decision.jobs, (Later(0, last, "by task"),))
             case LevelByLevel():
-                return Course("levels", decision.jobs, tuple(Later(k, k, "when done") for k in range(1, last + 1)))
+                return Course(
+                    "levels",
+                    decision.jobs,
+                    tuple(Later(k, k, "when done") for k in range(1, last + 1)),
+                )
             case _:
                 return Course("whole", decision.jobs)
 
@@ -103,22 +118,33 @@ def test_a_course_ends_in_the_true_future_as_the_run_does(
     """At the first decision, and at later ones, with jobs in the system and tasks under way."""
     playing = Playing(strategy, turn, Sampling("truth"))
     trial = run_trial(
-        cluster_at(random_log(seed, 60, NODES), at), workflow, playing, terms=TERMS, site=SITE, checked=True
+        cluster_at(random_log(seed, 60, NODES), at),
+        workflow,
+        playing,
+        terms=TERMS,
+        site=SITE,
+        checked=True,
     )
     if playing.outcomes:
         decided = [told.at_s for told in trial.story.decisions if told.decision.jobs][turn]
         planned = [k for k, (event, _) in enumerate(trial.events) if isinstance(event, JobsPlanned)]
-        if any(isinstance(e, TaskFinished) and e.at_s == decided for e, _ in trial.events[planned[turn] :]):
-            return  # a play counts no jobs that are about to leave, which matters to what is decided in the same second
+        if any(
+            isinstance(e, TaskFinished) and e.at_s == decided
+            for e, _ in trial.events[planned[turn] :]
+        ):
+            # a play counts no jobs that are about to leave, which matters to what is decided in the
+            # same second
+            return
         ends = [decided + outcome.makespan_s for outcome in playing.outcomes]
         assert ends == [trial.recorded.until_s] * 2
         if turn == 0:
-            assert playing.outcomes[0].node_s == node_time(trial.recorded).held_s
+            assert playing.outcomes[0].node_s == node_time(trial.recorded).allocated_s
 
 
 @dataclass
 class Again:
-    """All in one job; what a failed node leaves of it goes out again on as many nodes, for as long."""
+    """All in one job; what a failed node leaves of it goes out again on as many nodes, for as
+    long."""
 
     name: str = "again"
     first: JobPlan | None = None
@@ -137,7 +163,11 @@ class Again:
     workflows(mixed=False),
     st.integers(0, 10**6),
     st.floats(0, 1),
-    st.lists(st.tuples(st.integers(1, 60), st.integers(0, NODES - 1), st.integers(1, 30)), min_size=9, max_size=18),
+    st.lists(
+        st.tuples(st.integers(1, 60), st.integers(0, NODES - 1), st.integers(1, 30)),
+        min_size=9,
+        max_size=18,
+    ),
 )
 def test_a_job_that_loses_a_node_in_a_future_is_submitted_again(
     workflow: Workflow, seed: int, at: float, failing: list[tuple[int, int, int]]
@@ -159,11 +189,12 @@ def test_a_job_that_loses_a_node_in_a_future_is_submitted_again(
     trial = run_trial(cluster, workflow, playing, terms=TERMS, site=SITE)
     if not any(job.cause == Cause.TIME_LIMIT for job in trial.story.jobs.values()):
         assert now + playing.outcomes[0].makespan_s == trial.recorded.until_s
-        assert playing.outcomes[0].node_s == node_time(trial.recorded).held_s
+        assert playing.outcomes[0].node_s == node_time(trial.recorded).allocated_s
 
 
 def test_futures_have_failures_where_some_were_seen_and_only_there() -> None:
-    """One in three days on four nodes: one in twelve days of a node. Told otherwise, that counts."""
+    """One in three days on four nodes: one in twelve days of a node. Told otherwise, that
+    counts."""
     log = random_log(1, 60, 4)
     log = replace(log, submit_s=log.submit_s + np.linspace(0, 9 * 86400, 60).astype(np.int64))
     rows = np.array([(day * 86400, 1, day * 86400 + 600) for day in (1, 4, 7)])
@@ -174,16 +205,26 @@ def test_futures_have_failures_where_some_were_seen_and_only_there() -> None:
     assert failures_of(cluster, 8 * 86400) == failures_of(Cluster(log), 0) == NO_FAILURES
     workflow, ends = Workflow.from_tasks("one", [Task("a", 3 * 86400)]), {}
     for failures in ("seen", None, NO_FAILURES, Failures(3600, 60)):
-        ends[failures] = seen_from(cluster.clone(), workflow, Sampling("requests", failures=failures))[0]
+        ends[failures] = seen_from(
+            cluster.clone(), workflow, Sampling("requests", failures=failures)
+        )[0]
     assert ends[None] == ends[NO_FAILURES]
     assert ends[None].makespan_s < ends[Failures(3600, 60)].makespan_s
     long = Workflow.from_tasks("one", [Task("a", 20 * 86400)])
-    seen, none = (seen_from(cluster.clone(), long, Sampling("requests", failures=f)) for f in ("seen", None))
+    seen, none = (
+        seen_from(cluster.clone(), long, Sampling("requests", failures=f)) for f in ("seen", None)
+    )
     assert sum(a.makespan_s for a in seen) > sum(a.makespan_s for a in none)
     quiet = Cluster(log)
     quiet.advance(9 * 86400)
     risky = Probe(Sampling("requests"))
-    run_trial(quiet.clone(), workflow, risky, terms=TERMS, site=replace(SITE, hazard=Hazard.of_mean(3600.0)))
+    run_trial(
+        quiet.clone(),
+        workflow,
+        risky,
+        terms=TERMS,
+        site=replace(SITE, hazard=Hazard.of_mean(3600.0)),
+    )
     assert risky.outcomes[0].makespan_s > ends[None].makespan_s
     unaware = Sampling(failures=None)
     assert seen_from(quiet.clone(), workflow, Sampling()) == seen_from(quiet, workflow, unaware)
@@ -191,7 +232,8 @@ def test_futures_have_failures_where_some_were_seen_and_only_there() -> None:
 
 @dataclass
 class Probe:
-    """Submits everything in one job, and keeps what it sees of the futures at the first decision."""
+    """Submits everything in one job, and keeps what it sees of the futures at the first
+    decision."""
 
     how: Sampling = field(default_factory=Sampling)
     name: str = "probe"
@@ -214,7 +256,8 @@ def seen_from(cluster: Cluster, workflow: Workflow, how: Sampling) -> list[Cours
 
 
 def without_knowledge(log: Log, cluster: Cluster, seed: int) -> Log:
-    """The same log up to now, with other run times for whoever has not ended, and other jobs to come."""
+    """The same log up to now, with other run times for whoever has not ended, and other jobs to
+    come."""
     rng = np.random.default_rng(seed)
     now = cluster.now_s
     run, wide = log.run_s.copy(), log.nodes.copy()
@@ -256,9 +299,12 @@ def redrawn(cluster: Cluster, runs: str, seed: int) -> Cluster:
     return cluster.redrawn(lambda asked, elapsed_s: predictor.draw(asked, elapsed_s, draw), 8)
 
 
-@given(st.integers(0, 10**6), st.floats(0.1, 0.9), st.sampled_from(["shares", "last two", "requests"]))
+@given(
+    st.integers(0, 10**6), st.floats(0.1, 0.9), st.sampled_from(["shares", "last two", "requests"])
+)
 def test_drawn_run_times_are_possible(seed: int, at: float, runs: str) -> None:
-    """Whoever runs goes on to run, and nobody runs longer than requested; the queue is as it was."""
+    """Whoever runs goes on to run, and nobody runs longer than requested; the queue is as it
+    was."""
     cluster = cluster_at(random_log(seed, 60, NODES), at)
     twin = redrawn(cluster, runs, seed)
     assert (twin.queue(), twin.running()) == (cluster.queue(), cluster.running())
@@ -301,12 +347,15 @@ def test_a_course_that_cannot_succeed_never_ends() -> None:
 
     with pytest.raises(AskedError):
         run_trial(Cluster(nodes=2), workflow, Asks(), site=Site.of(2, max_request_s=60))
-    assert futures[0].play(Course("by task", (), (Later(0, 0, "by task"),)), 0).makespan_s == NEVER_S
+    assert (
+        futures[0].play(Course("by task", (), (Later(0, 0, "by task"),)), 0).makespan_s == NEVER_S
+    )
 
 
 @dataclass
 class Late:
-    """Submits task by task, and notes how late its job is said to be, and how long the whole would take now."""
+    """Submits task by task, and notes how late its job is said to be, and how long the whole would
+    take now."""
 
     told: float
     name: str = "late"
@@ -326,7 +375,8 @@ class Late:
 
 @pytest.mark.slow
 def test_own_tasks_are_taken_to_err_as_they_did() -> None:
-    """At first as told, so that futures differ or not; ten tasks later, all half as long again, as they all were."""
+    """At first as told, so that futures differ or not; ten tasks later, all half as long again, as
+    they all were."""
     tasks = [Task(f"t{i}", 100, parents=(f"t{i - 1}",) if i else ()) for i in range(12)]
     workflow = Workflow.from_tasks("chain", tasks)
     actual = np.full(12, 150, dtype=np.int64)
@@ -340,8 +390,11 @@ def test_own_tasks_are_taken_to_err_as_they_did() -> None:
 
 
 @given(workflows(mixed=False), st.integers(1, NODES), st.integers(0, 10**6))
-def test_a_job_of_tasks_that_are_all_late_is_as_late(workflow: Workflow, nodes: int, seed: int) -> None:
-    """Tasks that take three times as long make a job that does: list scheduling does not care for the unit."""
+def test_a_job_of_tasks_that_are_all_late_is_as_late(
+    workflow: Workflow, nodes: int, seed: int
+) -> None:
+    """Tasks that take three times as long make a job that does: list scheduling does not care for
+    the unit."""
     work = Work(workflow, whole_seconds(workflow), SITE)
     tasks = np.arange(len(workflow))
     run = int(work.run_s(tasks, nodes)[-1])
@@ -352,7 +405,8 @@ def test_a_job_of_tasks_that_are_all_late_is_as_late(workflow: Workflow, nodes: 
 
 @pytest.mark.parametrize("future", [1, 3, 5])
 def test_no_request_knows_how_late_tasks_will_be(future: int) -> None:
-    """A job that is too short for its longest task is killed, and that task starts again from zero."""
+    """A job that is too short for its longest task is killed, and that task starts again from
+    zero."""
     tasks = [Task(f"t{i}", 1000) for i in range(6)]
     workflow = Workflow.from_tasks("flat", tasks)
     work = Work(workflow, whole_seconds(workflow), Site.of(NODES))
@@ -365,17 +419,25 @@ def test_no_request_knows_how_late_tasks_will_be(future: int) -> None:
     longest = end_s(10_000)
     assert longest != 1000
     assert end_s(longest) == longest
-    assert [end_s(short) for short in (longest - 1, longest * 3 // 4)] == [2 * longest - 1, longest * 3 // 4 + longest]
+    assert [end_s(short) for short in (longest - 1, longest * 3 // 4)] == [
+        2 * longest - 1,
+        longest * 3 // 4 + longest,
+    ]
     assert end_s(10_000, future - 1) == 1000  # every other future believes in what is expected
 
 
-def futures_of(cluster: Cluster, work: Work, errors: NDArray[np.float64] | None, seed: int) -> SampledFutures:
-    """Futures at the begin of a run, in which own tasks took as much longer as `errors` say, or may be off by 0.2."""
+def futures_of(
+    cluster: Cluster, work: Work, errors: NDArray[np.float64] | None, seed: int
+) -> SampledFutures:
+    """Futures at the begin of a run, in which own tasks took as much longer as `errors` say, or may
+    be off by 0.2."""
     core = Core(work, Terms())
     view = core.view(0, lambda nodes, _: np.zeros(len(nodes), dtype=np.int64))
     done = np.zeros(len(work.workflow), dtype=bool)
     sampling = Sampling(spread=0.2, seed=seed)
-    return SampledFutures(cluster, view, (), done, Terms().requests(work.site), sampling, errors=errors)
+    return SampledFutures(
+        cluster, view, (), done, Terms().requests(work.site), sampling, errors=errors
+    )
 
 
 def test_past_days_arrive_again_at_the_same_hours() -> None:
@@ -387,7 +449,9 @@ def test_past_days_arrive_again_at_the_same_hours() -> None:
     cluster = Cluster(log, nodes=4)
     cluster.advance(3 * day)
     past = past_of(cluster)
-    coming = arrivals(past, cluster.now_s, RunPredictor(past, "shares"), 30, np.random.default_rng(1))
+    coming = arrivals(
+        past, cluster.now_s, RunPredictor(past, "shares"), 30, np.random.default_rng(1)
+    )
     hours = {1: 100, 2: 200, 3: 300}
     assert {int(nodes) for nodes in coming[:, 1]} <= set(hours)
     assert len({int(nodes) for nodes in coming[:, 1]}) > 1
@@ -398,8 +462,15 @@ def test_past_days_arrive_again_at_the_same_hours() -> None:
 
 
 @pytest.mark.slow
-@given(workflows(mixed=True), st.integers(0, 10**6), st.floats(0, 1), st.sampled_from([Individual(), LevelByLevel()]))
-def test_looking_ahead_changes_nothing(workflow: Workflow, seed: int, at: float, strategy: Strategy) -> None:
+@given(
+    workflows(mixed=True),
+    st.integers(0, 10**6),
+    st.floats(0, 1),
+    st.sampled_from([Individual(), LevelByLevel()]),
+)
+def test_looking_ahead_changes_nothing(
+    workflow: Workflow, seed: int, at: float, strategy: Strategy
+) -> None:
     """The run goes on as if nobody had looked, and the same look shows the same."""
     cluster = cluster_at(random_log(seed, 60, NODES), at)
     alone = run_trial(cluster.clone(), workflow, strategy, terms=TERMS, site=SITE)

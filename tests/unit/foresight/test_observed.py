@@ -14,7 +14,9 @@ from windrow.queues.port import OthersJob, PastJob, Snapshot
 DAY_S = 86_400
 
 
-def past(job_id: str, submitted_s: float, started_s: float, ended_s: float | None, user: str = "u") -> PastJob:
+def past(
+    job_id: str, submitted_s: float, started_s: float, ended_s: float | None, user: str = "u"
+) -> PastJob:
     return PastJob(job_id, user, 2, 600, submitted_s, started_s, ended_s)
 
 
@@ -24,7 +26,9 @@ def reading(at_s: float, jobs: list[PastJob]) -> Snapshot:
     shown = []
     for j in there:
         started = j.started_s if j.started_s is not None and j.started_s <= at_s else None
-        shown.append(OthersJob(j.id, j.nodes, j.requested_s, started is not None, started, 0.0, j.user))
+        shown.append(
+            OthersJob(j.id, j.nodes, j.requested_s, started is not None, started, 0.0, j.user)
+        )
     return Snapshot(at_s, 4, tuple(shown))
 
 
@@ -35,10 +39,17 @@ def watched(jobs: list[PastJob], times: list[float]) -> Observed:
     return seen
 
 
-@given(st.lists(st.tuples(st.integers(0, 900), st.integers(0, 200), st.integers(61, 500)), max_size=20))
-def test_readings_tell_runs_and_arrivals_within_their_distance(rows: list[tuple[int, int, int]]) -> None:
-    """Random jobs that each last longer than the minute between two readings: none can be missed."""
-    jobs = [past(f"j{i}", float(s), float(s + w), float(s + w + r)) for i, (s, w, r) in enumerate(rows)]
+@given(
+    st.lists(st.tuples(st.integers(0, 900), st.integers(0, 200), st.integers(61, 500)), max_size=20)
+)
+def test_readings_tell_runs_and_arrivals_within_their_distance(
+    rows: list[tuple[int, int, int]],
+) -> None:
+    """Random jobs that each last longer than the minute between two readings: none can be
+    missed."""
+    jobs = [
+        past(f"j{i}", float(s), float(s + w), float(s + w + r)) for i, (s, w, r) in enumerate(rows)
+    ]
     times = [100.0 + 60 * k for k in range(30)]
     seen = watched(jobs, times)
     assert seen.known_s == times[-1] - times[0]
@@ -94,7 +105,8 @@ def test_own_jobs_are_nobody_elses() -> None:
 
 
 def test_an_end_that_is_known_stays_known() -> None:
-    """squeue shows a job that is completing while the accounts have its end; accounts lag behind at other times."""
+    """squeue shows a job that is completing while the accounts have its end; accounts lag behind at
+    other times."""
     ended, lagging = past("a", 0.0, 5.0, 50.0), past("a", 0.0, 5.0, None)
     for first, second in ((ended, lagging), (lagging, ended)):
         seen = Observed()
@@ -110,7 +122,11 @@ def test_merging_is_knowing_what_both_know() -> None:
     other.learn([past("a", 10.0, 20.0, 120.0), past("c", 140.0, 150.0, 180.0)], 80.0, 200.0)
     one.merge(other)
     assert one.spans == ((0.0, 200.0),)
-    assert {job_id: job.run_s for job_id, job in one.jobs.items()} == {"a": 100.0, "b": 50.0, "c": 30.0}
+    assert {job_id: job.run_s for job_id, job in one.jobs.items()} == {
+        "a": 100.0,
+        "b": 50.0,
+        "c": 30.0,
+    }
 
 
 def test_it_stays_small_and_claims_no_more_than_it_keeps() -> None:
@@ -121,6 +137,29 @@ def test_it_stays_small_and_claims_no_more_than_it_keeps() -> None:
     assert seen.spans == ((1000.0, 6000.0),)
     seen.learn([], 20 * DAY_S, 20 * DAY_S + 10.0)
     assert (len(seen.jobs), seen.known_s) == (0, 10.0)
+
+
+def test_a_long_queue_does_not_push_out_the_past() -> None:
+    """3,900 jobs of a week, of which accounts tell; then as many run and wait, and are seen
+    twice."""
+    step_s = 7 * DAY_S / 3900
+    seen = Observed()
+    seen.learn(
+        [past(f"j{i}", step_s * i, step_s * i, step_s * i + 5) for i in range(3900)],
+        0.0,
+        7.0 * DAY_S,
+    )
+    jobs = [
+        OthersJob(f"q{i}", 1, 600, i % 2 == 0, 7.0 * DAY_S if i % 2 == 0 else None, 0.0, "u")
+        for i in range(3900)
+    ]
+    for at_s in (7.0 * DAY_S, 7.0 * DAY_S + 60):
+        seen.look(Snapshot(at_s, 4000, tuple(jobs)))
+    assert seen.ends == 3900
+    assert seen.known_s >= 7 * DAY_S
+    assert seen.is_enough(DAY_S)
+    seen.look(Snapshot(8.0 * DAY_S, 4000, ()))  # unseen, all went: they do not count as known ends
+    assert seen.ends > 0.8 * 3900
 
 
 def test_enough_is_twenty_ends_and_twice_the_run_or_a_day() -> None:
@@ -135,13 +174,18 @@ def test_enough_is_twenty_ends_and_twice_the_run_or_a_day() -> None:
 
 
 def test_a_short_past_comes_again_at_once_and_at_the_same_rate() -> None:
-    """An hour with a job every 20 s: in every day of the past, the first hours have about as many."""
+    """An hour with a job every 20 s: in every day of the past, the first hours have about as
+    many."""
     seen = Observed()
     seen.learn([past(f"j{i}", 20.0 * i, 20.0 * i, 20.0 * i + 5) for i in range(180)], 0.0, 3600.0)
     found = seen.past()
     assert found.since_s == -7 * DAY_S
     assert (np.diff(found.rows[:, SUBMIT]) >= 0).all()
     for day in range(1, 8):
-        hours = np.histogram(found.rows[:, SUBMIT], bins=[-day * DAY_S + 3600 * h for h in range(5)])[0]
+        hours = np.histogram(
+            found.rows[:, SUBMIT], bins=[-day * DAY_S + 3600 * h for h in range(5)]
+        )[0]
         assert hours.tolist() == pytest.approx([180] * 4, abs=10)
-    assert (found.rows[:, SUBMIT] > -3600).sum() == 179  # what was really seen is there once, at the end
+    assert (
+        found.rows[:, SUBMIT] > -3600
+    ).sum() == 179  # what was really seen is there once, at the end

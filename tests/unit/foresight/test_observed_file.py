@@ -58,7 +58,8 @@ def test_several_at_once_lose_nothing(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "content", [b"", b"{", b"[]", b"\xff\xfe", b'{"format":1,"place":"q","spans":[],"jobs":[["a"]]}']
+    "content",
+    [b"", b"{", b"[]", b"\xff\xfe", b'{"format":1,"place":"q","spans":[],"jobs":[["a"]]}'],
 )
 def test_a_broken_file_is_said_and_started_anew(tmp_path: Path, content: bytes) -> None:
     said: list[str] = []
@@ -87,6 +88,10 @@ def test_a_folder_that_cannot_be_is_an_outside_error(tmp_path: Path) -> None:
 def test_the_file_stays_small(tmp_path: Path) -> None:
     file = ObservedFile("q", tmp_path)
     for part in range(3):
-        file.keep(seen_with(*(f"{part}-{i}" for i in range(JOBS_KEPT)), since_s=1000.0 * part, until_s=1e4))
+        file.keep(
+            seen_with(
+                *(f"{part}-{i}" for i in range(JOBS_KEPT)), since_s=1000.0 * part, until_s=1e4
+            )
+        )
     assert len(file.load().jobs) == JOBS_KEPT
     assert file.path.stat().st_size < 500_000

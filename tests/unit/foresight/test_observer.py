@@ -1,4 +1,5 @@
-"""Watching a queue: readings, accounts that tell, accounts that do not, and what earlier runs kept."""
+"""Watching a queue: readings, accounts that tell, accounts that do not, and what earlier runs
+kept."""
 
 from __future__ import annotations
 
@@ -13,7 +14,8 @@ NOW_S = 100 * DAY_S
 
 
 class Books:
-    """Accounts of these jobs, as a site would tell them. `asked` is how far back each question went."""
+    """Accounts of these jobs, as a site would tell them. `asked` is how far back each question
+    went."""
 
     place = "slurm.test.main"
 
@@ -25,7 +27,11 @@ class Books:
         self.asked.append(self.now_s - since_s)
         if self.is_down:
             raise QueueError("sacct: connection refused")
-        return None if self.jobs is None else [j for j in self.jobs if j.ended_s is None or j.ended_s >= since_s]
+        return (
+            None
+            if self.jobs is None
+            else [j for j in self.jobs if j.ended_s is None or j.ended_s >= since_s]
+        )
 
 
 def hourly(hours: int) -> list[PastJob]:
@@ -35,7 +41,9 @@ def hourly(hours: int) -> list[PastJob]:
 
 
 def reading(at_s: float, *running: str) -> Snapshot:
-    return Snapshot(at_s, 8, tuple(OthersJob(i, 1, 1200, True, at_s - 100, 0.0, "ann") for i in running))
+    return Snapshot(
+        at_s, 8, tuple(OthersJob(i, 1, 1200, True, at_s - 100, 0.0, "ann") for i in running)
+    )
 
 
 def test_the_first_question_is_short_and_a_week_is_asked_for_where_little_is_known() -> None:
@@ -44,7 +52,9 @@ def test_the_first_question_is_short_and_a_week_is_asked_for_where_little_is_kno
     watch.look(reading(NOW_S), ())
     assert books.asked == [6 * HOUR_S, 7 * DAY_S]
     assert watch.observed.ends == 50
-    assert watch.observed.known_s == 50 * HOUR_S  # accounts that begin with their first job know nothing before
+    assert (
+        watch.observed.known_s == 50 * HOUR_S
+    )  # accounts that begin with their first job know nothing before
     assert not watch.needs_readings
 
 
@@ -60,7 +70,9 @@ def test_later_questions_are_for_what_is_new() -> None:
 
 
 def test_a_busy_site_is_not_asked_for_a_week() -> None:
-    jobs = [PastJob(f"j{i}", "ann", 1, 60, NOW_S - i, NOW_S - i, NOW_S - i + 0.5) for i in range(5000)]
+    jobs = [
+        PastJob(f"j{i}", "ann", 1, 60, NOW_S - i, NOW_S - i, NOW_S - i + 0.5) for i in range(5000)
+    ]
     books = Books(jobs)
     Observer(accounts=books).look(reading(NOW_S), ())
     assert books.asked == [6 * HOUR_S]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from typing import cast
 
 import networkx as nx
 import numpy as np
@@ -16,13 +17,13 @@ from windrow.app.strategies import STRATEGIES
 from windrow.errors import UserError
 from windrow.foresight.course import Course, CourseEnd, Futures, Sampling
 from windrow.foresight.courses import Courses, deal, independent_parts, unhurried
-from windrow.foresight.strategy import Foresight
+from windrow.foresight.strategy import Foresight, Tried
 from windrow.lab.trial import run_trial
 from windrow.model import Task, Workflow
 from windrow.model.site import Site
-from windrow.reproductions.foresight.oracle import HINDSIGHT
 from windrow.sim import Cluster
 from windrow.strategies import Decision, Glume, JobPlan, View, Work
+from windrow_lab.reproductions.foresight.oracle import HINDSIGHT
 
 Ends = dict[str, list[tuple[int, int]]]
 
@@ -82,13 +83,22 @@ WHOLE, CUT, SINGLE = "all levels", "levels 0-1, then the rest", "task by task"
 
 
 def test_takes_what_ends_first_on_the_mean() -> None:
-    told = Told({WHOLE: [(1000, 5), (1000, 5)], CUT: [(700, 9), (1100, 9)], SINGLE: [(900, 1), (950, 1)]})
+    told = Told(
+        {WHOLE: [(1000, 5), (1000, 5)], CUT: [(700, 9), (1100, 9)], SINGLE: [(900, 1), (950, 1)]}
+    )
     decision = Foresight(kinds=("cuts", "single")).decide(view_with(told))
     assert len(decision.jobs[0].tasks) == 9  # levels 0 and 1
     assert decision.candidates[0].makespan_s == 900
     assert "task by task: 25 s later" in decision.why  # the regret of task by task
     assert "± 3.3 min over 8 simulated futures" in decision.why  # 200 s
     assert [c.makespan_s for c in decision.candidates[:3]] == [900, 925, 1000]
+
+
+def test_a_decision_by_two_plays_says_so() -> None:
+    told = Told({WHOLE: [(1000, 5)], CUT: [(700, 9)], SINGLE: [(900, 1)]})
+    why = Foresight(kinds=("cuts", "single"), plays=2).decide(view_with(told)).why
+    assert "in the only simulated future (2 courses were compared in it; " in why
+    assert "±" not in why
 
 
 @pytest.mark.parametrize(
@@ -166,7 +176,9 @@ def test_waits_for_a_group_that_waits_but_lets_single_tasks_follow() -> None:
     group, single = JobPlan((0, 1), 1, 200, 200), JobPlan((1,), 1, 100, 100)
     ready = {"ready": (2, 3), "jobs_waiting": 1}
     assert Foresight().decide(view_with(Told({}, (group,)), **ready)) == Decision()
-    assert Foresight().decide(view_with(Told({}, (group,)), **ready, individually=True)) == Decision()
+    assert (
+        Foresight().decide(view_with(Told({}, (group,)), **ready, individually=True)) == Decision()
+    )
     follow = Foresight().decide(view_with(Told({}, (single,)), **ready, individually=True))
     assert [job.tasks for job in follow.jobs] == [(2,), (3,)]
     wary = Foresight().decide(view_with(Told({}, (single,), late=0.5), **ready, individually=True))
@@ -175,14 +187,17 @@ def test_waits_for_a_group_that_waits_but_lets_single_tasks_follow() -> None:
 
 @pytest.mark.parametrize("late", [0.0, 0.4])
 def test_every_job_asks_for_the_time_that_it_may_need(late: float) -> None:
-    """What waits for a running job must outlast it, or it is killed before it has begun; and all may be late."""
+    """What waits for a running job must outlast it, or it is killed before it has begun; and all
+    may be late."""
     view = view_with(Told({}), ready=(), jobs_running=1, busy_s=5000, left=np.arange(18) > 0)
     told = Told({}, late=late)
     courses = Courses(view, late_s=told.late_s).all(most=10_000)
     firsts = [job for course in courses if course.jobs for job in [course.jobs[0]]]
     assert {len(course.jobs) for course in courses} == {0, 1, 2, 3}
     for job in firsts:
-        assert view.wait_s(job.nodes, job.requested_s) + job.requested_s >= 5000 + job.run_s * (1 + late)
+        assert view.wait_s(job.nodes, job.requested_s) + job.requested_s >= 5000 + job.run_s * (
+            1 + late
+        )
 
 
 def test_refuses_what_makes_no_sense() -> None:
@@ -193,7 +208,9 @@ def test_refuses_what_makes_no_sense() -> None:
 
 
 @given(workflows(mixed=False), st.integers(0, 20), st.integers(1, 5))
-def test_parts_are_independent_and_dealt_out_whole(workflow: Workflow, upto: int, count: int) -> None:
+def test_parts_are_independent_and_dealt_out_whole(
+    workflow: Workflow, upto: int, count: int
+) -> None:
     work = Work(workflow, workflow.runtime_s.astype(np.int64), Site.of(8))
     view = replace(view_with(None), work=work, left=np.ones(len(workflow), dtype=bool))
     last = min(upto, view.levels.last)
@@ -201,11 +218,15 @@ def test_parts_are_independent_and_dealt_out_whole(workflow: Workflow, upto: int
     graph = nx.Graph()
     tasks = set(view.levels.between(0, last).tolist())
     graph.add_nodes_from(tasks)
-    graph.add_edges_from((t, p) for t in tasks for p in workflow.parents.of(t).tolist() if p in tasks)
+    graph.add_edges_from(
+        (t, p) for t in tasks for p in workflow.parents.of(t).tolist() if p in tasks
+    )
     assert sorted(map(sorted, parts)) == sorted(map(sorted, nx.connected_components(graph)))
     heaps = deal(parts, work.expected_s, count)
     assert sorted(t for heap in heaps for t in heap) == sorted(tasks)
-    assert all(set(part) <= set(heap) or not set(part) & set(heap) for part in parts for heap in heaps)
+    assert all(
+        set(part) <= set(heap) or not set(part) & set(heap) for part in parts for heap in heaps
+    )
     loads = [int(work.expected_s[heap].sum()) for heap in heaps]
     heaviest = max(int(work.expected_s[part].sum()) for part in parts)
     assert max(loads) <= sum(loads) / count + heaviest  # Graham's bound
@@ -213,7 +234,8 @@ def test_parts_are_independent_and_dealt_out_whole(workflow: Workflow, upto: int
 
 @pytest.mark.slow
 def test_who_knows_the_future_is_not_beaten() -> None:
-    """On the true future the courses' ends are exact: no fixed strategy is ahead on the mean, nor is likely better."""
+    """On the true future the courses' ends are exact: no fixed strategy is ahead on the mean, nor
+    is likely better."""
     site = Site.of(12, cap=4)
     workflow = chain_of_forks()
     ends: dict[str, list[int]] = {}
@@ -254,3 +276,31 @@ def test_asks_for_more_time_where_that_costs_no_wait_until_tasks_have_kept_their
     unsure = Foresight(kinds=("cuts",)).decide(view_with(told, forecast=forecast)).jobs
     assert [job.requested_s for job in exact] < [job.requested_s for job in unsure]
     assert [job.tasks for job in exact] == [job.tasks for job in unsure]
+
+
+@pytest.mark.parametrize(
+    ("chosen", "rival", "words"),
+    [
+        (
+            (1000, 50),
+            (999, 60),
+            ", but with 20 % more node time; of courses that end within 0.2 % of the earliest, "
+            "the ",
+        ),
+        ((1000, 50), (999, 50), ", but with more jobs; of courses"),
+        ((1000, 50), (1001, 60), ""),
+    ],
+)
+def test_a_rival_that_ends_earlier_comes_with_the_rule_that_put_it_behind(
+    chosen: tuple[int, int], rival: tuple[int, int], words: str
+) -> None:
+    best, other = (
+        Tried(Course(name, ()), [end_s], [node_s])
+        for name, (end_s, node_s) in (("a", chosen), ("b", rival))
+    )
+    assert (Foresight()._but(cast(View, None), other, best) or "nothing").startswith(
+        words or "nothing"
+    )
+    if words:
+        frugal = Foresight(objective="node-hours")._but(cast(View, None), other, best)
+        assert "which counts as well (--objective node-hours)" in frugal

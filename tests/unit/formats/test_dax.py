@@ -16,7 +16,9 @@ JOB_B = '<job id="B" name="k" runtime="1"/>'
 def load(folder: Path, *body: str, root: str = 'adag name="made" version="2.1"') -> Workflow:
     """A file whose third line is the first of `body`."""
     tag = root.split(maxsplit=1)[0]
-    (folder / "wf.dax").write_text("\n".join(['<?xml version="1.0"?>', f"<{root}>", *body, f"</{tag}>", ""]))
+    (folder / "wf.dax").write_text(
+        "\n".join(['<?xml version="1.0"?>', f"<{root}>", *body, f"</{tag}>", ""])
+    )
     return read_workflow(folder / "wf.dax")
 
 
@@ -28,7 +30,8 @@ def test_version_2_1(tmp_path: Path) -> None:
         "</job>",
         '<job id="B" name="join" runtime="2"><uses file="x" link="input" size="7"/></job>',
         '<child ref="B"><parent ref="A"/></child>',
-        root='adag xmlns="http://pegasus.isi.edu/schema/DAX" version="2.1" name="made" jobCount="2"',
+        root='adag xmlns="http://pegasus.isi.edu/schema/DAX" version="2.1" name="made" '
+        'jobCount="2"',
     )
     assert list(workflow) == [
         Task("A", 13.5, "split", inputs=("in",), outputs=("x",)),
@@ -41,7 +44,8 @@ def test_version_3_with_catalogues_arguments_profiles_and_a_prefix(tmp_path: Pat
     workflow = load(
         tmp_path,
         '<p:metadata key="name">diamond</p:metadata>',
-        '<p:file name="f.a"><p:metadata key="size">1024</p:metadata><p:pfn url="file:///f.a" site="local"/></p:file>',
+        '<p:file name="f.a"><p:metadata key="size">1024</p:metadata><p:pfn url="file:///f.a" '
+        'site="local"/></p:file>',
         '<p:executable name="pre"><p:pfn url="file:///bin/pre" site="local"/></p:executable>',
         '<p:job id="ID1" namespace="d" name="pre" version="2.0">',
         '  <p:argument>-a top  -i <p:file name="f.a"/> -o <p:file name="f.b"/></p:argument>',
@@ -58,7 +62,13 @@ def test_version_3_with_catalogues_arguments_profiles_and_a_prefix(tmp_path: Pat
         root='p:adag xmlns:p="http://pegasus.isi.edu/schema/DAX" version="3.6" name="diamond"',
     )
     found = workflow.task(0)
-    assert (found.runtime_s, found.kind, found.cores, found.nodes, found.memory_bytes) == (60.0, "pre", 4, 2, 1_500_000)
+    assert (found.runtime_s, found.kind, found.cores, found.nodes, found.memory_bytes) == (
+        60.0,
+        "pre",
+        4,
+        2,
+        1_500_000,
+    )
     assert (found.inputs, found.outputs) == (("f.a", "f.c"), ("f.b", "f.c"))
     assert found.command == ("pre", "-a", "top", "-i", "f.a", "-o", "f.b")
     assert workflow.files == (File("f.a", 1024), File("f.b", 77), File("f.c", 8))
@@ -69,7 +79,8 @@ def test_repeated_parents_children_and_uses_count_once(tmp_path: Path) -> None:
         tmp_path,
         JOB_A,
         '<job id="B" name="k" runtime="1">',
-        '<uses file="f" link="input"/><uses file="f" link="input"/><uses file="f" link="output"/></job>',
+        '<uses file="f" link="input"/><uses file="f" link="input"/><uses file="f" '
+        'link="output"/></job>',
         '<child ref="B"><parent ref="A"/><parent ref="A"/></child>',
         '<child ref="B"><parent ref="A"/></child>',
     )
@@ -79,19 +90,28 @@ def test_repeated_parents_children_and_uses_count_once(tmp_path: Path) -> None:
 def test_of_contradicting_sizes_the_writers_holds_else_the_largest(tmp_path: Path) -> None:
     workflow = load(
         tmp_path,
-        '<job id="A" name="k"><uses file="w" link="input" size="9"/><uses file="r" link="input" size="3"/></job>',
-        '<job id="B" name="k"><uses file="w" link="output" size="4"/><uses file="r" link="input" size="8"/></job>',
-        '<job id="C" name="k"><uses file="w" link="output" size="6"/><uses file="r" link="input" size="5"/></job>',
+        '<job id="A" name="k"><uses file="w" link="input" size="9"/><uses file="r" link="input" '
+        'size="3"/></job>',
+        '<job id="B" name="k"><uses file="w" link="output" size="4"/><uses file="r" link="input" '
+        'size="8"/></job>',
+        '<job id="C" name="k"><uses file="w" link="output" size="6"/><uses file="r" link="input" '
+        'size="5"/></job>',
     )
     assert workflow.files == (File("w", 4), File("r", 8))
 
 
 def test_edges_may_come_before_the_jobs_they_join(tmp_path: Path) -> None:
-    assert load(tmp_path, '<child ref="B"><parent ref="A"/></child>', JOB_B, JOB_A).task(0).parents == ("A",)
+    assert load(tmp_path, '<child ref="B"><parent ref="A"/></child>', JOB_B, JOB_A).task(
+        0
+    ).parents == ("A",)
 
 
-@pytest.mark.parametrize(("root", "name"), [("adag", "wf"), ('adag name="test"', "wf"), ('adag name="x"', "x")])
-def test_the_name_is_the_files_where_the_generators_is_no_name(tmp_path: Path, root: str, name: str) -> None:
+@pytest.mark.parametrize(
+    ("root", "name"), [("adag", "wf"), ('adag name="test"', "wf"), ('adag name="x"', "x")]
+)
+def test_the_name_is_the_files_where_the_generators_is_no_name(
+    tmp_path: Path, root: str, name: str
+) -> None:
     assert load(tmp_path, JOB_A, root=root).name == name
 
 
@@ -104,9 +124,21 @@ def test_the_name_is_the_files_where_the_generators_is_no_name(tmp_path: Path, r
         (['<job name="k"/>'], 3, "<job> without the attribute 'id'"),
         (['<job id="A" name="k" runtime="fast"/>'], 3, "runtime is 'fast', not a valid number"),
         (['<job id="A" name="k" runtime="nan"/>'], 3, "runtime is 'nan', not a valid number"),
-        (['<job id="A" name="k">', '<uses file="f" link="input" size="1e300"/></job>'], 4, "size is '1e300'"),
-        (['<job id="A" name="k">', '<uses file="f" link="both"/></job>'], 4, "link is 'both'; use input, output"),
-        (['<job id="A" name="k">', '<uses link="input"/></job>'], 4, "<uses> without the attribute 'name' or 'file'"),
+        (
+            ['<job id="A" name="k">', '<uses file="f" link="input" size="1e300"/></job>'],
+            4,
+            "size is '1e300'",
+        ),
+        (
+            ['<job id="A" name="k">', '<uses file="f" link="both"/></job>'],
+            4,
+            "link is 'both'; use input, output",
+        ),
+        (
+            ['<job id="A" name="k">', '<uses link="input"/></job>'],
+            4,
+            "<uses> without the attribute 'name' or 'file'",
+        ),
         ([JOB_A, '<dax id="D" file="sub.dax"/>'], 4, "the sub-workflow <dax> is in another file"),
         ([JOB_A, "<job>"], 5, r"not well-formed XML \(mismatched tag\)"),
         ([JOB_A, "\x01"], 4, r"not well-formed XML \(not well-formed"),
@@ -124,13 +156,21 @@ def test_faults_have_their_line(tmp_path: Path, body: list[str], line: int, word
     [
         ([JOB_A, JOB_A], "task ids must be unique, given more than once: A"),
         ([JOB_A, '<child ref="A"><parent ref="A"/></child>'], "in a cycle: A -> A"),
-        ([JOB_A, '<job id="B" name="k"/>'], r"1 of 2 tasks have no run time \(B\); give one to all or to none"),
+        (
+            [JOB_A, '<job id="B" name="k"/>'],
+            r"1 of 2 tasks have no run time \(B\); give one to all or to none",
+        ),
         (['<job id="A" name="k" runtime="-61"/>'], r"run time must not be negative: A \(-61"),
-        (['<job id="A" name="k"><uses file="f" link="input" size="-1"/></job>'], "file size must not be negative: f"),
+        (
+            ['<job id="A" name="k"><uses file="f" link="input" size="-1"/></job>'],
+            "file size must not be negative: f",
+        ),
         ([], "has no tasks"),
     ],
 )
-def test_what_makes_no_workflow_is_refused_by_name(tmp_path: Path, body: list[str], words: str) -> None:
+def test_what_makes_no_workflow_is_refused_by_name(
+    tmp_path: Path, body: list[str], words: str
+) -> None:
     with pytest.raises(InputError, match=r"wf\.dax: .*" + words):
         load(tmp_path, *body)
 
@@ -139,7 +179,9 @@ def test_other_xml_and_cut_xml_are_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="not DAX: its outermost element is <html>, not <adag>"):
         load(tmp_path, root="html")
     (tmp_path / "cut.xml").write_text(f"<adag>\n{JOB_A}\n")
-    with pytest.raises(InputError, match=r"cut\.xml:3: not well-formed XML \(no element found\).*cut off"):
+    with pytest.raises(
+        InputError, match=r"cut\.xml:3: not well-formed XML \(no element found\).*cut off"
+    ):
         read_workflow(tmp_path / "cut.xml")
     (tmp_path / "odd.xml").write_text('<?xml version="1.0" encoding="klingon"?><adag/>')
     with pytest.raises(InputError, match=r"odd\.xml:1: .*encoding"):
@@ -147,16 +189,22 @@ def test_other_xml_and_cut_xml_are_refused(tmp_path: Path) -> None:
 
 
 def test_other_encodings_are_read_as_declared(tmp_path: Path) -> None:
-    text = '<?xml version="1.0" encoding="iso-8859-1"?><adag><job id="Ä" name="k" runtime="1"/></adag>'
+    text = (
+        '<?xml version="1.0" encoding="iso-8859-1"?><adag><job id="Ä" name="k" runtime="1"/></adag>'
+    )
     (tmp_path / "latin.xml").write_bytes(text.encode("latin1"))
     assert read_workflow(tmp_path / "latin.xml").ids == ("Ä",)
 
 
 def test_entities_that_explode_are_stopped(tmp_path: Path) -> None:
     entities = "".join(f'<!ENTITY e{i} "{f"&e{i - 1};" * 10}">' for i in range(1, 12))
-    (tmp_path / "bomb.xml").write_text(f'<!DOCTYPE adag [<!ENTITY e0 "boom">{entities}]><adag><job>&e11;</job></adag>')
+    (tmp_path / "bomb.xml").write_text(
+        f'<!DOCTYPE adag [<!ENTITY e0 "boom">{entities}]><adag><job>&e11;</job></adag>'
+    )
     tracemalloc.start()
-    with pytest.raises(InputError, match=r"bomb\.xml:1: declares the entity 'e0'; write out what it stands for"):
+    with pytest.raises(
+        InputError, match=r"bomb\.xml:1: declares the entity 'e0'; write out what it stands for"
+    ):
         read_workflow(tmp_path / "bomb.xml")
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
@@ -175,14 +223,20 @@ def test_run_times_slightly_below_zero_are_read_as_zero_and_counted(tmp_path: Pa
 
 
 @pytest.mark.parametrize("time", ["-61", "nan", "1e18", "1000000001"])
-def test_run_times_far_below_zero_or_above_all_reason_are_refused(tmp_path: Path, time: str) -> None:
-    (tmp_path / "wf.dax").write_text(f'<adag name="n"><job id="A" name="k" runtime="{time}"/></adag>')
+def test_run_times_far_below_zero_or_above_all_reason_are_refused(
+    tmp_path: Path, time: str
+) -> None:
+    (tmp_path / "wf.dax").write_text(
+        f'<adag name="n"><job id="A" name="k" runtime="{time}"/></adag>'
+    )
     with pytest.raises(InputError, match=r"run time must|runtime is"):
         read_workflow(tmp_path / "wf.dax")
 
 
 @pytest.mark.parametrize("name", ["a&#27;[31m", "a&#10;b", "a&#x202e;b", "a&#x9b;b"])
 def test_names_that_would_steer_a_terminal_are_refused(tmp_path: Path, name: str) -> None:
-    (tmp_path / "wf.dax").write_text(f'<adag name="n"><job id="{name}" name="k" runtime="1"/></adag>')
+    (tmp_path / "wf.dax").write_text(
+        f'<adag name="n"><job id="{name}" name="k" runtime="1"/></adag>'
+    )
     with pytest.raises(InputError, match=r"the id 'a.*' has a control character|not well-formed"):
         read_workflow(tmp_path / "wf.dax")

@@ -13,7 +13,14 @@ from hypothesis import strategies as st
 
 from windrow.errors import InputError, UserError
 from windrow.formats import disk
-from windrow.formats.disk import bare_name, format_suffix, open_bytes, read_bytes, read_text, replace_bytes
+from windrow.formats.disk import (
+    bare_name,
+    format_suffix,
+    open_bytes,
+    read_bytes,
+    read_text,
+    replace_bytes,
+)
 
 
 def test_gzip_is_known_by_its_content_whatever_the_name(tmp_path: Path) -> None:
@@ -31,7 +38,9 @@ def test_truncated_gzip_is_refused_by_name(tmp_path: Path, keep: int, whole: boo
     packed = gzip.compress(content)
     path = tmp_path / "cut.swf.gz"
     path.write_bytes(packed[: len(packed) - keep])
-    with pytest.raises(InputError, match=r"cut\.swf\.gz: the gzip data ends too early.*download it again"):
+    with pytest.raises(
+        InputError, match=r"cut\.swf\.gz: the gzip data ends too early.*download it again"
+    ):
         _read(path, whole)
 
 
@@ -41,7 +50,9 @@ def test_corrupt_gzip_is_refused_by_name(tmp_path: Path, whole: bool) -> None:
     packed[len(packed) // 2] ^= 0xFF
     path = tmp_path / "bad.json.gz"
     path.write_bytes(packed)
-    with pytest.raises(InputError, match=r"bad\.json\.gz: the gzip data (is corrupt|ends too early).*again"):
+    with pytest.raises(
+        InputError, match=r"bad\.json\.gz: the gzip data (is corrupt|ends too early).*again"
+    ):
         _read(path, whole)
 
 
@@ -69,7 +80,10 @@ def test_permissions_are_named(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="not allowed to read it"):
         read_bytes(path)
     tmp_path.chmod(0o500)
-    with pytest.raises(UserError, match="not allowed to write there"), replace_bytes(tmp_path / "new.swf"):
+    with (
+        pytest.raises(UserError, match="not allowed to write there"),
+        replace_bytes(tmp_path / "new.swf"),
+    ):
         pass
     tmp_path.chmod(0o700)
 
@@ -99,7 +113,9 @@ def test_what_is_written_is_what_is_read(
         assert unpacked == content
 
 
-def test_packed_output_is_the_same_every_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_packed_output_is_the_same_every_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for name, now in (("a.gz", 1.0), ("b.gz", 2e9)):
         monkeypatch.setattr("time.time", lambda now=now: now)
         with replace_bytes(tmp_path / name) as stream:
@@ -152,7 +168,9 @@ def test_devices_are_written_not_replaced() -> None:
     assert after.st_ino == before.st_ino
 
 
-@pytest.mark.parametrize(("name", "words"), [("no/such/x.swf", "there is no folder"), ("", "this is a folder")])
+@pytest.mark.parametrize(
+    ("name", "words"), [("no/such/x.swf", "there is no folder"), ("", "this is a folder")]
+)
 def test_places_that_cannot_be_written_are_named(tmp_path: Path, name: str, words: str) -> None:
     with pytest.raises(UserError, match=words), replace_bytes(tmp_path / name) as stream:
         stream.write(b"x")
@@ -187,7 +205,10 @@ def test_pipes_devices_and_sockets_are_refused_at_once(tmp_path: Path, whole: bo
     os.mkfifo(tmp_path / "pipe.swf")
     (tmp_path / "zero.swf").symlink_to("/dev/zero")
     for name in ("pipe.swf", "zero.swf"):
-        with pytest.raises(InputError, match="this is a pipe, a socket or a device, not a file; give a regular file"):
+        with pytest.raises(
+            InputError,
+            match="this is a pipe, a socket or a device, not a file; give a regular file",
+        ):
             _read(tmp_path / name, whole)
 
 

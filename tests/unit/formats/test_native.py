@@ -51,12 +51,29 @@ tasks:
     )
     assert found.workflow.name == "all of it"
     assert list(found.workflow) == [
-        Task("one", 300, "special", (), ("/data/in",), ("x", "sub/y"), 4, 2, 1610612736, ("prog", "--flag", "a b", "")),
-        Task("two", 60, "two", ("one",), cores=2, memory_bytes=10**9, command=(*STRICT, "echo $HOME")),
+        Task(
+            "one",
+            300,
+            "special",
+            (),
+            ("/data/in",),
+            ("x", "sub/y"),
+            4,
+            2,
+            1610612736,
+            ("prog", "--flag", "a b", ""),
+        ),
+        Task(
+            "two", 60, "two", ("one",), cores=2, memory_bytes=10**9, command=(*STRICT, "echo $HOME")
+        ),
     ]
     assert found.steps == (
-        Step(("prog", "--flag", "a b", ""), str(tmp_path), (("A", "1"), ("B", "y"), ("C", "on")), 3),
-        Step((*STRICT, "echo $HOME"), str(tmp_path), (("A", "1"), ("B", "x")), 1, runtime_known=False),
+        Step(
+            ("prog", "--flag", "a b", ""), str(tmp_path), (("A", "1"), ("B", "y"), ("C", "on")), 3
+        ),
+        Step(
+            (*STRICT, "echo $HOME"), str(tmp_path), (("A", "1"), ("B", "x")), 1, runtime_known=False
+        ),
     )
 
 
@@ -105,11 +122,16 @@ tasks:
 
 
 @pytest.mark.parametrize("loader", ["SafeLoader", "CSafeLoader"])
-def test_both_parsers_of_the_library_will_do(loader: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_both_parsers_of_the_library_will_do(
+    loader: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     if not hasattr(yaml, loader):
         pytest.skip("this PyYAML was built without its C parser")
     monkeypatch.setattr(native_yaml, "_LOADER", getattr(yaml, loader))
-    text = "tasks:\n- id: 'a {x}'\n  matrix: {x: [01, \"\\u00e9 b\", no]}\n  command: |\n    one\n    two\n"
+    text = (
+        "tasks:\n- id: 'a {x}'\n  matrix: {x: [01, \"\\u00e9 b\", no]}\n  command: |\n    "
+        "one\n    two\n"
+    )
     found = load(tmp_path, text)
     assert found.workflow.ids == ("a 01", "a é b", "a no")
     assert found.steps[0].command == (*STRICT, "one\ntwo\n")
@@ -173,7 +195,7 @@ tasks:
   - {id: by-family, command: "true", after: [align]}
   - {id: by-pattern, command: "true", after: ["index-*"]}
   - {id: by-files, command: [merge, "{inputs}", -o, "{outputs}"], inputs: bam/*.bam, outputs: all.bam}
-""",
+""",  # noqa: E501
     )
     assert parents(found) == {
         "align-a": set(),
@@ -205,7 +227,9 @@ tasks:
         subprocess.run(step.command, cwd=step.workdir, check=True, capture_output=True)
 
 
-def test_the_folder_of_a_relative_path_is_made_absolute(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_folder_of_a_relative_path_is_made_absolute(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     load(tmp_path, "tasks: [{id: a, command: [x]}]")
     monkeypatch.chdir(tmp_path)
     assert read_runnable("wf.yaml").steps[0].workdir == os.fspath(tmp_path)
@@ -241,14 +265,18 @@ def test_show_reads_native_files(tmp_path: Path) -> None:
 
 
 def test_other_formats_run_in_their_folder(tmp_path: Path) -> None:
-    with_commands = Workflow.from_tasks("w", [Task("a", 5, command=("true",)), Task("b", 0, command=("echo", "x y"))])
+    with_commands = Workflow.from_tasks(
+        "w", [Task("a", 5, command=("true",)), Task("b", 0, command=("echo", "x y"))]
+    )
     write_workflow(with_commands, tmp_path / "w.json")
     assert read_runnable(tmp_path / "w.json").steps == (
         Step(("true",), str(tmp_path)),
         Step(("echo", "x y"), str(tmp_path), runtime_known=False),
     )
     write_workflow(Workflow.from_tasks("w", [Task("a", 5)]), tmp_path / "none.json")
-    with pytest.raises(InputError, match=r"none\.json: tasks without a command cannot run: a; add commands"):
+    with pytest.raises(
+        InputError, match=r"none\.json: tasks without a command cannot run: a; add commands"
+    ):
         read_runnable(tmp_path / "none.json")
 
 
@@ -258,9 +286,12 @@ def test_the_hash_seed_changes_nothing(tmp_path: Path) -> None:
 tasks:
   - {id: "a-{x}", matrix: {x: [c, b, a]}, command: "true", outputs: ["o/{x}", "p/{x}"], env: {Z: 1, Y: 2}}
   - {id: z, command: "cat {inputs}", inputs: ["p/*", "o/*"], after: a}
-"""
+"""  # noqa: E501
     load(tmp_path, text)
-    code = "import sys; from windrow.formats import read_runnable as r; x = r(sys.argv[1]); print(x.steps, *x.workflow)"
+    code = (
+        "import sys; from windrow.formats import read_runnable as r; x = r(sys.argv[1]); "
+        "print(x.steps, *x.workflow)"
+    )
     answers = {
         subprocess.run(
             [sys.executable, "-c", code, str(tmp_path / "wf.yaml")],

@@ -40,12 +40,15 @@ def test_a_list_meets_no_shell(tmp_path: Path) -> None:
     assert step(tmp_path, "command: [x, y]", "{shell: bash}").command == ("x", "y")
 
 
-def test_without_bash_the_strictest_sh_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_bash_the_strictest_sh_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(native_commands, "Path", lambda _: Path("/none"))
     monkeypatch.setattr("shutil.which", lambda _: None)
     assert step(tmp_path, "command: x").command == ("/bin/sh", "-eu", "-c", "x")
     with pytest.raises(
-        InputError, match=r"wf.yaml:3: there is no bash on this machine; install bash, or write shell: sh"
+        InputError,
+        match=r"wf.yaml:3: there is no bash on this machine; install bash, or write shell: sh",
     ):
         step(tmp_path, "command: x, shell: bash")
 
@@ -63,7 +66,8 @@ def test_a_run_keeps_the_shell_and_the_places_that_it_began_with(tmp_path: Path)
 
 def test_a_workflow_kept_by_an_older_version_is_read(tmp_path: Path) -> None:
     text = (
-        '{"name": "w", "tasks": [{"id": "t", "runtime_s": 1, "outputs": ["a.txt"]}], "files": [{"id": "a.txt"}],'
+        '{"name": "w", "tasks": [{"id": "t", "runtime_s": 1, "outputs": ["a.txt"]}], "files": '
+        '[{"id": "a.txt"}],'
         ' "steps": [{"command": ["/bin/sh", "-c", "x > a.txt"], "workdir": "/"}]}'
     )
     (tmp_path / "workflow.json").write_text(text)
@@ -74,7 +78,11 @@ def test_a_workflow_kept_by_an_older_version_is_read(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("task", "places"),
     [
-        ("command: 'wc < {inputs} > {outputs}', inputs: books/emma.txt, outputs: counts/emma.txt", [(-1, 29, 0)]),
+        (
+            "command: 'wc < {inputs} > {outputs}', inputs: books/emma.txt, outputs: "
+            "counts/emma.txt",
+            [(-1, 29, 0)],
+        ),
         ("command: 'x > \"{outputs}\"', outputs: a.txt", [(-1, 5, 0)]),
         (
             "command: 'x >{outputs}; y {outputs}', outputs: [a.txt, d/b.txt]",
@@ -83,7 +91,10 @@ def test_a_workflow_kept_by_an_older_version_is_read(tmp_path: Path) -> None:
         ("command: 'x {outputs}', outputs: \"it's/a b.txt\"", [(-1, 12, 0)]),
         ("command: [x, '{outputs}', y, '-o={outputs}'], outputs: d/a.txt", [(1, 2, 0), (3, 5, 0)]),
         ("command: [x, '{outputs}'], outputs: [a.txt, d/e/b.txt]", [(1, 0, 0), (2, 4, 1)]),
-        ('command: \'open("{outputs}", "w")\', shell: [python3, -c], outputs: d/a.txt', [(-1, 8, 0)]),
+        (
+            'command: \'open("{outputs}", "w")\', shell: [python3, -c], outputs: d/a.txt',
+            [(-1, 8, 0)],
+        ),
     ],
 )
 def test_names_that_come_from_the_placeholder_alone_may_be_others(

@@ -17,7 +17,9 @@ from windrow.formats.native.yaml_source import REPEATED_MAX
 
 def fault(folder: Path, text: str | bytes) -> str:
     """The message for this text, without the file's folder."""
-    (folder / "wf.yaml").write_bytes(text if isinstance(text, bytes) else text.removeprefix("\n").encode())
+    (folder / "wf.yaml").write_bytes(
+        text if isinstance(text, bytes) else text.removeprefix("\n").encode()
+    )
     with pytest.raises(InputError) as caught:
         read_native(folder / "wf.yaml")
     assert caught.value.fix, f"no fix in: {caught.value}"
@@ -27,7 +29,10 @@ def fault(folder: Path, text: str | bytes) -> str:
 TASK = "tasks:\n  - id: a\n    command: [x]\n"
 
 FAULTS = [
-    ("tasks:\n  - id: a\n    commnad: [x]\n", r"wf.yaml:3: a task has no key 'commnad'; did you mean command\?"),
+    (
+        "tasks:\n  - id: a\n    commnad: [x]\n",
+        r"wf.yaml:3: a task has no key 'commnad'; did you mean command\?",
+    ),
     ("taks: []\n", r"wf.yaml:1: a workflow has no key 'taks'; did you mean tasks\?"),
     ("name: x\n", "wf.yaml:1: a workflow without tasks"),
     ("- a\n", "wf.yaml:1: not a workflow"),
@@ -44,13 +49,20 @@ FAULTS = [
     (TASK + "    nodes: -1\n", "wf.yaml:4: nodes is '-1'"),
     (TASK + "    retries: 1000\n", "wf.yaml:4: retries is '1000'"),
     (TASK + "    replicas: 4\n", "wf.yaml:4: replicas is '4'; write a number from 1 to 3"),
-    (TASK + "    replicas: 2\n", "wf.yaml:2: task a has replicas, but no outputs that can be kept apart; name them by"),
+    (
+        TASK + "    replicas: 2\n",
+        "wf.yaml:2: task a has replicas, but no outputs that can be kept apart; name them by",
+    ),
     (
         TASK + "    replicas: 2\n    checkpoint: {files: s}\n",
-        "wf.yaml:2: task a has replicas, but no checkpoints that can be kept apart; leave one of them out",
+        "wf.yaml:2: task a has replicas, but no checkpoints that can be kept apart; leave one of "
+        "them out",
     ),
     (TASK + "    checkpoint: state\n", "wf.yaml:4: checkpoint is 'state'; write {files: \"state-"),
-    (TASK + "    checkpoint: {signal: USR1}\n", "wf.yaml:4: a checkpoint without files; name those that it writes"),
+    (
+        TASK + "    checkpoint: {signal: USR1}\n",
+        "wf.yaml:4: a checkpoint without files; name those that it writes",
+    ),
     (
         TASK + "    checkpoint: {files: ../s}\n",
         "wf.yaml:4: files of checkpoint cannot be '../s'; name some in the folder",
@@ -67,15 +79,19 @@ FAULTS = [
         TASK + "    checkpoint: {files: s, notise: 1m}\n",
         "wf.yaml:4: checkpoint has no key 'notise'; did you mean",
     ),
-    (TASK + "    checkpoint: {files: s, notice: 0}\n", "wf.yaml:4: notice of checkpoint is '0'; write a time above 0"),
+    (
+        TASK + "    checkpoint: {files: s, notice: 0}\n",
+        "wf.yaml:4: notice of checkpoint is '0'; write a time above 0",
+    ),
     (TASK + "    checkpoint: {files: '{b}'}\n", "wf.yaml:4: {b} stands for nothing here"),
     (
         TASK + "    outputs: s-1\n    checkpoint: {files: s-*}\n",
-        r"wf.yaml:5: the checkpoint files s-\* of a may be a file that a task reads or writes; give them a name",
+        r"wf.yaml:5: the checkpoint files s-\* of a may be a file that a task reads or writes; give them a name",  # noqa: E501
     ),
     (
-        TASK + "    checkpoint: {files: s-*}\n  - {id: b, command: x, checkpoint: {files: s-b-*}}\n",
-        r"wf.yaml:5: the checkpoint files s-b-\* of b may be those of a; put the task into their name",
+        TASK
+        + "    checkpoint: {files: s-*}\n  - {id: b, command: x, checkpoint: {files: s-b-*}}\n",
+        r"wf.yaml:5: the checkpoint files s-b-\* of b may be those of a; put the task into their name",  # noqa: E501
     ),
     (
         TASK + "    matrix: {x: [., ..]}\n    checkpoint: {files: '{x}/s'}\n",
@@ -85,11 +101,20 @@ FAULTS = [
     (TASK + "    memory: 1000000TiB\n", "wf.yaml:4: memory is '1000000TiB'; write at most 8192TiB"),
     (TASK + "    memory: [4GB]\n", "wf.yaml:4: memory is a list"),
     (TASK + "    runtime: soon\n", "wf.yaml:4: runtime is 'soon'; write a time above 0"),
-    (TASK + "    runtime: 99999999999999d\n", "wf.yaml:4: runtime is '99999999999999d'; write at most 11,574d"),
+    (
+        TASK + "    runtime: 99999999999999d\n",
+        "wf.yaml:4: runtime is '99999999999999d'; write at most 11,574d",
+    ),
     (TASK + "    gpu: 1\n", "wf.yaml:4: a task has no key 'gpu'; write gpus: with a number"),
     (TASK + "    gpus: many\n", "wf.yaml:4: gpus is 'many'; write a whole number, without quotes"),
-    (TASK + "    disk: 5\n", "wf.yaml:4: disk is '5'; write a size with its unit, like 500MB or 4GiB"),
-    (TASK + "    resources: 5\n", "wf.yaml:4: resources is not a mapping; write names with numbers"),
+    (
+        TASK + "    disk: 5\n",
+        "wf.yaml:4: disk is '5'; write a size with its unit, like 500MB or 4GiB",
+    ),
+    (
+        TASK + "    resources: 5\n",
+        "wf.yaml:4: resources is not a mapping; write names with numbers",
+    ),
     (
         TASK + "    resources: {gpus: 1}\n",
         "wf.yaml:4: the resource 'gpus'; write gpus, disk, memory, cores and nodes beside it",
@@ -110,16 +135,31 @@ FAULTS = [
     (TASK + "    after: a\n", "wf.yaml:2: a comes after itself"),
     (TASK + "    inputs: f\n    outputs: [f]\n", "wf.yaml:2: a reads a file that it writes"),
     (TASK + "    inputs: f*\n", r"wf.yaml:4: a reads f\*, but no task writes such a file"),
-    (TASK + "    outputs: '{s}'\n", r"wf.yaml:4: \{s\} stands for nothing here; name it in matrix, or write \{\{s\}\}"),
+    (
+        TASK + "    outputs: '{s}'\n",
+        r"wf.yaml:4: \{s\} stands for nothing here; name it in matrix, or write \{\{s\}\}",
+    ),
     (TASK + "    kind: '{s}'\n", r"wf.yaml:4: kind has the placeholder \{s\}"),
-    (TASK + "  - {id: a, command: [x]}\n", r"wf.yaml:4: the task id 'a' is given twice \(first in line 2\); rename"),
+    (
+        TASK + "  - {id: a, command: [x]}\n",
+        r"wf.yaml:4: the task id 'a' is given twice \(first in line 2\); rename",
+    ),
     (
         TASK + "    outputs: f\n  - {id: b, command: [x], outputs: ./f}\n",
         r"wf.yaml:5: b writes f, and so does a \(line 2",
     ),
-    (TASK + "    after: b\n  - {id: b, command: [x], after: a}\n", "wf.yaml:2: tasks depend on each other in a cycle"),
-    (TASK + "    matrix: {s: [1], t: [1, 2]}\n  - {id: b, command: [x], after: aa}\n", r"wf.yaml:5: .*did you mean a"),
-    ("tasks: [{id: 'a{s}', matrix: {s: [1], t: [1, 2]}, command: x}]", "wf.yaml:1: .* twice .*put every name of the"),
+    (
+        TASK + "    after: b\n  - {id: b, command: [x], after: a}\n",
+        "wf.yaml:2: tasks depend on each other in a cycle",
+    ),
+    (
+        TASK + "    matrix: {s: [1], t: [1, 2]}\n  - {id: b, command: [x], after: aa}\n",
+        r"wf.yaml:5: .*did you mean a",
+    ),
+    (
+        "tasks: [{id: 'a{s}', matrix: {s: [1], t: [1, 2]}, command: x}]",
+        "wf.yaml:1: .* twice .*put every name of the",
+    ),
     (TASK + "    matrix: [s]\n", "wf.yaml:4: matrix is not a mapping"),
     (TASK + "    matrix: {}\n", "wf.yaml:4: a matrix without names"),
     (TASK + "    matrix: {s: []}\n", "wf.yaml:4: the matrix list s is empty"),
@@ -127,11 +167,17 @@ FAULTS = [
     (TASK + "    matrix: {s: [[1]]}\n", "wf.yaml:4: a matrix value that is not text"),
     (TASK + "    matrix: {s: 5..1}\n", "wf.yaml:4: the range from 5 to 1 is empty"),
     (TASK + "    matrix: {s: 1..999999999999}\n", "wf.yaml:4: the range .* more than 1,000,000"),
-    (TASK + "    matrix: {s: 1..9999, t: 1..9999}\n", "wf.yaml:4: the matrix has 99,980,001 combinations"),
+    (
+        TASK + "    matrix: {s: 1..9999, t: 1..9999}\n",
+        "wf.yaml:4: the matrix has 99,980,001 combinations",
+    ),
     (TASK + "    matrix: {s: {range: [1, 2, 0]}}\n", "wf.yaml:4: a range is made of whole numbers"),
     (TASK + "    matrix: {inputs: [1]}\n", "wf.yaml:4: the matrix name 'inputs' is reserved"),
     (TASK + "    matrix: {a-b: [1]}\n", "wf.yaml:4: the matrix name 'a-b'"),
-    (TASK + "    matrix: {s: [1], exclude: [{s: 2}]}\n", "wf.yaml:4: exclude names s: 2, which the matrix does not"),
+    (
+        TASK + "    matrix: {s: [1], exclude: [{s: 2}]}\n",
+        "wf.yaml:4: exclude names s: 2, which the matrix does not",
+    ),
     (TASK + "    matrix: {s: [1], exclude: [{t: 1}]}\n", "wf.yaml:4: exclude names t: 1"),
     ("tasks: [{id: a, command: []}]", "wf.yaml:1: command is neither"),
     ("tasks: [{id: a, command: [' ', x]}]", "wf.yaml:1: command does not begin with a program"),
@@ -141,7 +187,8 @@ FAULTS = [
         r"wf.yaml:1: \{inputs\} stands for 2 files inside",
     ),
     (
-        "tasks:\n- {id: m, command: x}\n- {id: m, matrix: {i: [1]}, command: x}\n- {id: z, command: x, after: m}",
+        "tasks:\n- {id: m, command: x}\n- {id: m, matrix: {i: [1]}, command: x}\n- {id: z, "
+        "command: x, after: m}",
         "wf.yaml:4: m is a task",
     ),
     (TASK + "    outputs: out/*\n", r"wf.yaml:4: a writes out/\*; name outputs one by one"),
@@ -159,8 +206,14 @@ def test_faults_of_workflows(text: str, wanted: str, tmp_path: Path) -> None:
 YAML_FAULTS = [
     ("tasks:\n  - id: a\n    id: b\n", r"wf.yaml:3: 'id' is given twice \(first in line 2\)"),
     ("tasks: [\n", "wf.yaml:2: not YAML"),
-    ("tasks:\n\t- id: a\n", "wf.yaml:2: a tab, which YAML does not allow for indentation; indent with spaces"),
-    ("a: [reads/{s}.gz, x]\n", "wf.yaml:1: not YAML: .*; put text with braces in quotes inside a list"),
+    (
+        "tasks:\n\t- id: a\n",
+        "wf.yaml:2: a tab, which YAML does not allow for indentation; indent with spaces",
+    ),
+    (
+        "a: [reads/{s}.gz, x]\n",
+        "wf.yaml:1: not YAML: .*; put text with braces in quotes inside a list",
+    ),
     ("a: [{s}.gz, x]\n", "wf.yaml:1: not YAML: .*; put text with braces in quotes inside a list"),
     ("name: x\n---\nname: y\n", "wf.yaml:2: a second document"),
     ("# nothing\n", "wf.yaml: there is no workflow in this file"),
@@ -200,7 +253,10 @@ tasks:
   - {id: p, matrix: {i: 1..9999}, command: "true", outputs: "folder/part-{i}.txt"}
   - {id: all, command: "cat {inputs}", inputs: folder/part-*.txt}
 """
-    assert re.match(r"wf.yaml:3: the command of all has 2\d\d,\d{3} bytes, more than Linux", fault(tmp_path, text))
+    assert re.match(
+        r"wf.yaml:3: the command of all has 2\d\d,\d{3} bytes, more than Linux",
+        fault(tmp_path, text),
+    )
 
 
 @pytest.mark.slow
@@ -210,7 +266,9 @@ tasks:
   - {id: p, matrix: {i: 1..4000}, command: "true"}
   - {id: q, matrix: {i: 1..4000}, command: "true", after: p}
 """
-    assert re.match(r"wf.yaml:3: more than 10,000,000 dependencies; put a task between", fault(tmp_path, text))
+    assert re.match(
+        r"wf.yaml:3: more than 10,000,000 dependencies; put a task between", fault(tmp_path, text)
+    )
 
 
 WORDS = st.sampled_from(
@@ -240,7 +298,9 @@ WORDS = st.sampled_from(
 
 @pytest.mark.slow
 @given(st.one_of(st.lists(WORDS).map(" ".join), st.text()))
-def test_any_text_is_read_or_refused_with_one_message(tmp_path_factory: pytest.TempPathFactory, text: str) -> None:
+def test_any_text_is_read_or_refused_with_one_message(
+    tmp_path_factory: pytest.TempPathFactory, text: str
+) -> None:
     path = tmp_path_factory.getbasetemp() / "any.yaml"
     path.write_bytes(text.encode("utf-8", "surrogatepass"))
     with suppress(InputError):  # anything else would be a fault of ours

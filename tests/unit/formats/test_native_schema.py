@@ -13,6 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from windrow.errors import InputError
+from windrow.formats.native import schema
+from windrow.formats.native.json_schema import native_schema, written
 from windrow.formats.native.schema import DEFAULT_KEYS, SCHEMA_PATH, TASK_KEYS, read_form
 from windrow.formats.native.yaml_source import Items, Node, Scalar, read_yaml
 
@@ -43,7 +45,20 @@ def verdicts(path: Path) -> tuple[bool, bool]:
 def test_the_schema_is_a_schema_and_knows_the_same_keys() -> None:
     jsonschema.Draft202012Validator.check_schema(SCHEMA)
     assert set(SCHEMA["$defs"]["task"]["properties"]) == set(TASK_KEYS)
-    assert set(SCHEMA["properties"]["defaults"]["properties"]) == set(DEFAULT_KEYS)
+    assert set(SCHEMA["$defs"]["defaults"]["properties"]) == set(DEFAULT_KEYS)
+
+
+def test_the_schema_that_is_shipped_is_made_from_the_reader() -> None:
+    """`python -m windrow.formats.native.json_schema > FILE` makes it again."""
+    assert SCHEMA_PATH.read_text() == written()
+
+
+def test_a_key_that_the_reader_learns_is_in_the_schema(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(schema.COUNTS, "cores", (2, 7))
+    assert native_schema()["$defs"]["cores"]["maximum"] == 7
+    monkeypatch.setattr(schema, "WAYS", {**schema.WAYS, "new": "count"})
+    with pytest.raises(KeyError, match="new"):
+        native_schema()  # without a meaning for users
 
 
 GOOD = {
@@ -54,11 +69,11 @@ GOOD = {
     "after": ["a", "[]"],
     "cores": ["1", "4.0", "1000000"],
     "nodes": ["0", "8"],
-    "memory": ["4GiB", "500MB", "1.5 G", "'1B'", "10K", "1kB", "0.5TiB"],
+    "memory": ["4GiB", "500MB", "1.5 G", "'1B'", "10K", "1kB", "0.5TiB", "4gb"],
     "gpus": ["0", "2", "1000000"],
     "disk": ["4GiB", "500MB"],
     "resources": ["{}", "{matlab: 1, a_2: 0}"],
-    "runtime": ["90", "1.5", "1e3", "5m", "'90'", "1.5 h", "2w", "0.5"],
+    "runtime": ["90", "1.5", "1e3", "5m", "'90'", "1.5 h", "2w", "0.5", "2D"],
     "retries": ["0", "100"],
     "replicas": ["1"],
     "env": ["{}", "{A: 1, B: '', C: true}"],
@@ -67,11 +82,21 @@ GOOD = {
     "site": ["west", "5"],
     "where": ["gpus >= 1", "'!(site == west) && memory >= 4GiB'"],
     "checkpoint": [
-        *("{files: state-*}", "{files: [a, 'b/c-*'], signal: USR1, notice: 120s, every: 30m}", "{files: '{id}.*'}"),
+        *(
+            "{files: state-*}",
+            "{files: [a, 'b/c-*'], signal: USR1, notice: 120s, every: 30m}",
+            "{files: '{id}.*'}",
+        ),
         *("{files: 5, notice: 1.5}", "{files: '*.ckpt', signal: TERM}", "{files: ./a}"),
     ],
     "matrix": [
-        *("{a: [1, 2]}", "{a: 1..9}", "{a: 001..100}", "{a: {range: [1, 9]}}", "{a: {range: [1, 9, 2]}}"),
+        *(
+            "{a: [1, 2]}",
+            "{a: 1..9}",
+            "{a: 001..100}",
+            "{a: {range: [1, 9]}}",
+            "{a: {range: [1, 9, 2]}}",
+        ),
         *("{a: [x], exclude: []}", "{a: [x, y], exclude: [{a: x}]}", "{_a1: ['']}"),
     ],
     "mounts": ["{/db: genome, /a/b: 5}", "{}", "[a, b]", "a", "{/..a: b}"],
@@ -86,12 +111,48 @@ BAD = {
     "cores": ["0", "-1", "1.5", "'2'", "true", "~", "[1]", "1000001", "two"],
     "nodes": ["-1", "0.5", "''"],
     "memory": [
-        *("4", "4.5", "GB", "4gb", "0GB", "0.0 MiB", "'4GiB '", "1e3GB", "-4GB", "~", "[4GB]", "4XB", "0B"),
+        *(
+            "4",
+            "4.5",
+            "GB",
+            "0GB",
+            "0.0 MiB",
+            "'4GiB '",
+            "1e3GB",
+            "-4GB",
+            "~",
+            "[4GB]",
+            "4XB",
+            "0B",
+        ),
     ],
     "gpus": ["-1", "'1'", "1.5", "~", "1000001"],
     "disk": ["4", "0GB", "~"],
-    "resources": ["~", "[a]", "{gpus: 1}", "{memory: 1}", "{a-b: 1}", "{a: -1}", "{a: x}", "{a: ~}", "{'': 1}"],
-    "runtime": ["0", "0s", "'0.00 h'", "-5", "5 min", "soon", "true", "~", "[5]", "1e10", "1h30m", "''"],
+    "resources": [
+        "~",
+        "[a]",
+        "{gpus: 1}",
+        "{memory: 1}",
+        "{a-b: 1}",
+        "{a: -1}",
+        "{a: x}",
+        "{a: ~}",
+        "{'': 1}",
+    ],
+    "runtime": [
+        "0",
+        "0s",
+        "'0.00 h'",
+        "-5",
+        "5 min",
+        "soon",
+        "true",
+        "~",
+        "[5]",
+        "1e10",
+        "1h30m",
+        "''",
+    ],
     "retries": ["101", "-1", "'1'"],
     "replicas": ["0", "4", "'2'"],
     "env": ["[A]", "{A: ~}", "{A: [1]}", "{'': 1}", "{A=B: 1}", "x"],
@@ -100,8 +161,24 @@ BAD = {
     "site": ["~", "''", "[a]", '"a\'b"', "'a,b'"],
     "where": ["~", "''", "[a]"],
     "checkpoint": [
-        *("~", "x", "[a]", "{}", "{signal: USR1}", "{files: ''}", "{files: /a}", "{files: '*'}", "{files: ../a}"),
-        *("{files: a/../b}", "{files: a/..}", "{files: a, signal: KILL}", "{files: a, signal: 10}", "{files: []}"),
+        *(
+            "~",
+            "x",
+            "[a]",
+            "{}",
+            "{signal: USR1}",
+            "{files: ''}",
+            "{files: /a}",
+            "{files: '*'}",
+            "{files: ../a}",
+        ),
+        *(
+            "{files: a/../b}",
+            "{files: a/..}",
+            "{files: a, signal: KILL}",
+            "{files: a, signal: 10}",
+            "{files: []}",
+        ),
         *(
             "{files: a, every: 5m}",
             "{files: a, notice: 0}",
@@ -111,22 +188,66 @@ BAD = {
         *("{files: ./}", "{files: [a, ~]}"),
     ],
     "matrix": [
-        *("{}", "[a]", "a", "{a: []}", "{a: [[1]]}", "{a: [~]}", "{a: [1, 1]}", "{a: 1-9}", "{a: {range: 5}}", "~"),
-        *("{a: {range: [1]}}", "{a: {range: [1, 9, 0]}}", "{a: {range: [1, 1.5]}}", "{a: {range: [1, 2, 3, 4]}}"),
-        *("{a: {rang: [1, 2]}}", "{exclude: []}", "{a-b: [1]}", "{id: [1]}", "{inputs: [1]}", "{range: [1, 2]}"),
+        *(
+            "{}",
+            "[a]",
+            "a",
+            "{a: []}",
+            "{a: [[1]]}",
+            "{a: [~]}",
+            "{a: [1, 1]}",
+            "{a: 1-9}",
+            "{a: {range: 5}}",
+            "~",
+        ),
+        *(
+            "{a: {range: [1]}}",
+            "{a: {range: [1, 9, 0]}}",
+            "{a: {range: [1, 1.5]}}",
+            "{a: {range: [1, 2, 3, 4]}}",
+        ),
+        *(
+            "{a: {rang: [1, 2]}}",
+            "{exclude: []}",
+            "{a-b: [1]}",
+            "{id: [1]}",
+            "{inputs: [1]}",
+            "{range: [1, 2]}",
+        ),
         *("{a: [x], exclude: {a: x}}", "{a: [x], exclude: [{}]}"),
     ],
-    "mounts": ["~", "{db: a}", "{/: a}", "{/..: a}", "{'/{n}': a}", "{/a: ''}", "{/a: [b]}", "[~]", "''"],
+    "mounts": [
+        "~",
+        "{db: a}",
+        "{/: a}",
+        "{/..: a}",
+        "{'/{n}': a}",
+        "{/a: ''}",
+        "{/a: [b]}",
+        "[~]",
+        "''",
+    ],
     "extract": ["~", "x", "[a]", "{'': a}", "{/a: ~}", "{/a: ''}", "{/a: [b]}"],
 }
-CASES = [(key, value, good) for good, side in ((True, GOOD), (False, BAD)) for key in side for value in side[key]]
+CASES = [
+    (key, value, good)
+    for good, side in ((True, GOOD), (False, BAD))
+    for key in side
+    for value in side[key]
+]
 
 
-@pytest.mark.parametrize(("key", "value", "good"), CASES, ids=[f"{key}: {value}" for key, value, _ in CASES])
-def test_reader_and_schema_agree_on_values(key: str, value: str, good: bool, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("key", "value", "good"), CASES, ids=[f"{key}: {value}" for key, value, _ in CASES]
+)
+def test_reader_and_schema_agree_on_values(
+    key: str, value: str, good: bool, tmp_path: Path
+) -> None:
     given = {"id": "t", "command": "[x]", key: value}
     path = tmp_path / "wf.yaml"
-    path.write_text("tasks:\n  - " + "\n    ".join(f"{name}: {text}" for name, text in given.items()) + "\n")
+    path.write_text(
+        "tasks:\n  - " + "\n    ".join(f"{name}: {text}" for name, text in given.items()) + "\n"
+    )
     assert verdicts(path) == (good, good)
 
 
@@ -135,13 +256,25 @@ def test_reader_and_schema_agree_on_values(key: str, value: str, good: bool, tmp
     [
         ("tasks: [{id: a, command: x}]", True),
         ("name: 5\ndefaults: {}\ntasks: [{id: a, command: x}]", True),
-        ("defaults: {cores: 2, env: {A: 1}, workdir: d, runtime: 5m}\ntasks: [{id: a, command: x}]", True),
+        (
+            "defaults: {cores: 2, env: {A: 1}, workdir: d, runtime: 5m}\ntasks: [{id: a, "
+            "command: x}]",
+            True,
+        ),
         ("defaults: {id: 2}\ntasks: [{id: a, command: x}]", False),
         ("defaults: []\ntasks: [{id: a, command: x}]", False),
         ("name: ''\ntasks: [{id: a, command: x}]", False),
         ("version: 1\ntasks: [{id: a, command: x}]", False),
-        ("home: /x\nvolumes: {a: {from: b, size: 1GB, policy: lru}}\ntasks: [{id: a, command: x}]", True),
-        ("volumes: {a: {scratch: 1GB}, b: {scratch: 1GB, per: '{n}'}}\ntasks: [{id: a, command: x}]", True),
+        (
+            "home: /x\nvolumes: {a: {from: b, size: 1GB, policy: lru}}\ntasks: [{id: a, command: "
+            "x}]",
+            True,
+        ),
+        (
+            "volumes: {a: {scratch: 1GB}, b: {scratch: 1GB, per: '{n}'}}\ntasks: [{id: a, "
+            "command: x}]",
+            True,
+        ),
         ("home: ''\ntasks: [{id: a, command: x}]", False),
         ("volumes: [a]\ntasks: [{id: a, command: x}]", False),
         ("volumes: {a: {from: b}}\ntasks: [{id: a, command: x}]", False),
@@ -171,7 +304,27 @@ def test_reader_and_schema_agree_on_files(text: str, good: bool, tmp_path: Path)
     key=st.sampled_from(["memory", "runtime", "cores", "retries"]),
     number=st.from_regex(r"\A[-+]?[0-9]{1,4}(\.[0-9]{0,3})?(e[0-9])?\Z"),
     unit=st.sampled_from(
-        ["", " ", "s", "m", " h", "d", "w", "B", "k", "K", "kB", "KiB", "M", "MB", " GiB", "T", "Ti", "iB", "x"]
+        [
+            "",
+            " ",
+            "s",
+            "m",
+            " h",
+            "d",
+            "w",
+            "B",
+            "k",
+            "K",
+            "kB",
+            "KiB",
+            "M",
+            "MB",
+            " GiB",
+            "T",
+            "Ti",
+            "iB",
+            "x",
+        ]
     ),
     quote=st.sampled_from(["", "'"]),
 )
@@ -184,7 +337,10 @@ def test_reader_and_schema_agree_on_numbers(
     assert by_schema == by_reader
 
 
-PAGES = [ROOT / "docs" / "reference" / "native-workflows.md", ROOT / "docs" / "how-to" / "write-a-workflow.md"]
+PAGES = [
+    ROOT / "docs" / "reference" / "native-workflows.md",
+    ROOT / "docs" / "how-to" / "write-a-workflow.md",
+]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)

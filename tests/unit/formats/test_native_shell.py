@@ -34,7 +34,22 @@ HOSTILE = (
     "*",
     "~",
 )
-QUOTES = ("'", '"', "\\", "`", "$'", '$"', "it's", "# don't\n", "'\"'", '"$(', '"${x:-"', "\\\n", "<<E\n", "\nE\n")
+QUOTES = (
+    "'",
+    '"',
+    "\\",
+    "`",
+    "$'",
+    '$"',
+    "it's",
+    "# don't\n",
+    "'\"'",
+    '"$(',
+    '"${x:-"',
+    "\\\n",
+    "<<E\n",
+    "\nE\n",
+)
 CODE = (
     "#",
     " ",
@@ -58,8 +73,32 @@ CODE = (
 )
 # Where bash evaluates a word as a number or the index of an array, and runs the code in it.
 COUNTING = (
-    *("x[", "]=1", "=([", "[[ ", " -eq 1 ]]", "[[ -v ", " ]]", "let ", "declare -i x=", "typeset -i x; ", "local "),
-    *("read ", "printf -v ", "test -v ", "[ -v ", " ]", "unset x[", "]", "trap ", " EXIT", "<(", "{a,"),
+    *(
+        "x[",
+        "]=1",
+        "=([",
+        "[[ ",
+        " -eq 1 ]]",
+        "[[ -v ",
+        " ]]",
+        "let ",
+        "declare -i x=",
+        "typeset -i x; ",
+        "local ",
+    ),
+    *(
+        "read ",
+        "printf -v ",
+        "test -v ",
+        "[ -v ",
+        " ]",
+        "unset x[",
+        "]",
+        "trap ",
+        " EXIT",
+        "<(",
+        "{a,",
+    ),
     *("f() { ", "; }; f"),
 )
 FRAGMENTS = (*QUOTES, *CODE, *COUNTING, "case a in a) ", " ;; esac")
@@ -67,13 +106,17 @@ FRAGMENTS = (*QUOTES, *CODE, *COUNTING, "case a in a) ", " ;; esac")
 
 def run(shell: str, code: str, folder: Path) -> bytes:
     command = [shell, "-c", code]
-    kept = subprocess.run(command, cwd=folder, stdin=subprocess.DEVNULL, capture_output=True, timeout=10, check=False)
+    kept = subprocess.run(
+        command, cwd=folder, stdin=subprocess.DEVNULL, capture_output=True, timeout=10, check=False
+    )
     return kept.stdout
 
 
 @pytest.mark.slow
 @given(value=st.text(st.characters(blacklist_categories=["Cs"], blacklist_characters="\0")))
-def test_a_value_is_one_word_and_arrives_as_it_is(tmp_path_factory: pytest.TempPathFactory, value: str) -> None:
+def test_a_value_is_one_word_and_arrives_as_it_is(
+    tmp_path_factory: pytest.TempPathFactory, value: str
+) -> None:
     code = ShellTemplate.of(Template.parse("printf '%s|' a {v} b")).fill({"v": (value,)})[0]
     for shell in SHELLS:
         assert run(shell, code, tmp_path_factory.getbasetemp()) == b"a|" + value.encode() + b"|b|"
@@ -88,7 +131,11 @@ def test_a_value_is_one_word_and_arrives_as_it_is(tmp_path_factory: pytest.TempP
     value=st.sampled_from(HOSTILE),
 )
 def test_no_value_runs_wherever_it_stands(
-    tmp_path_factory: pytest.TempPathFactory, before: list[str], between: list[str], after: list[str], value: str
+    tmp_path_factory: pytest.TempPathFactory,
+    before: list[str],
+    between: list[str],
+    after: list[str],
+    value: str,
 ) -> None:
     template = Template.parse("".join([*before, *between, "{v}", *after]))
     assume("v" in template.names)
@@ -161,7 +208,10 @@ def test_the_message_names_value_line_and_fix(tmp_path: Path) -> None:
     command: echo "{s}"
 """
     (tmp_path / "wf.yaml").write_text(text)
-    with pytest.raises(InputError, match=r"wf.yaml:4: \{s\} is '\$\(touch canary\)'.*outside of quotes.*or make the"):
+    with pytest.raises(
+        InputError,
+        match=r"wf.yaml:4: \{s\} is '\$\(touch canary\)'.*outside of quotes.*or make the",
+    ):
         read_native(tmp_path / "wf.yaml")
 
 
@@ -184,8 +234,15 @@ def test_hostile_names_run_harmlessly_from_end_to_end(tmp_path: Path) -> None:
     (tmp_path / "in;$(touch canary)").write_text("in")
     runnable = read_native(tmp_path / "wf.yaml")
     for step in runnable.steps:
-        subprocess.run(step.command, cwd=step.workdir, env=dict(step.env) | {"PATH": "/usr/bin:/bin"}, check=True)
-    assert [(tmp_path / f"out{name}").read_text() for name in names] == [f"in{name}t{name}" for name in names]
+        subprocess.run(
+            step.command,
+            cwd=step.workdir,
+            env=dict(step.env) | {"PATH": "/usr/bin:/bin"},
+            check=True,
+        )
+    assert [(tmp_path / f"out{name}").read_text() for name in names] == [
+        f"in{name}t{name}" for name in names
+    ]
     assert (tmp_path / "here $(touch canary)").read_text() == "in"
     assert not (tmp_path / "canary").exists()
     assert dict(runnable.steps[0].env) == {"V": names[0]}
@@ -196,7 +253,8 @@ def test_what_is_no_shell_takes_harmless_values_only(tmp_path: Path, shell: str)
     text = "tasks:\n  - {{id: t, matrix: {{s: [{s}]}}, shell: {shell}, command: 'print({{s}})'}}\n"
     (tmp_path / "wf.yaml").write_text(text.format(s="a b", shell=shell))
     with pytest.raises(
-        InputError, match=r"wf.yaml:2: \{s\} is 'a b', which Windrow cannot quote for .*or put the value"
+        InputError,
+        match=r"wf.yaml:2: \{s\} is 'a b', which Windrow cannot quote for .*or put the value",
     ):
         read_native(tmp_path / "wf.yaml")
     (tmp_path / "wf.yaml").write_text(text.format(s="a-1", shell=shell))
@@ -206,7 +264,9 @@ def test_what_is_no_shell_takes_harmless_values_only(tmp_path: Path, shell: str)
 @pytest.mark.slow
 @given(
     name=st.text(st.characters(blacklist_categories=["Cs"], blacklist_characters="\0"), min_size=1),
-    place=st.sampled_from(("printf '%s|' a {v} b", "printf '%s|' a \"{v}\" b", "x={v}; printf '%s|' a \"$x\" b")),
+    place=st.sampled_from(
+        ("printf '%s|' a {v} b", "printf '%s|' a \"{v}\" b", "x={v}; printf '%s|' a \"$x\" b")
+    ),
 )
 def test_a_folder_put_into_a_path_is_part_of_the_word(
     tmp_path_factory: pytest.TempPathFactory, name: str, place: str

@@ -14,14 +14,20 @@ SWF = "; MaxProcs: 4\n1 0 -1 10 1 -1 -1 1 20 -1 1 1 -1 -1 -1 -1 -1 -1\n"
 
 
 @pytest.mark.parametrize("name", ["wf.toml", "wf", "wf.gz", "log.swf"])
-def test_unknown_suffixes_of_workflows_are_refused_with_those_known(tmp_path: Path, name: str) -> None:
-    with pytest.raises(UserError, match=rf"{name}: a workflow has a name that ends in .*\.xml, \.yaml, \.yml \(or"):
+def test_unknown_suffixes_of_workflows_are_refused_with_those_known(
+    tmp_path: Path, name: str
+) -> None:
+    with pytest.raises(
+        UserError, match=rf"{name}: a workflow has a name that ends in .*\.xml, \.yaml, \.yml \(or"
+    ):
         read_workflow(tmp_path / name)
 
 
 def test_workflows_are_written_as_json_only(tmp_path: Path) -> None:
     workflow = Workflow.from_tasks("w", [Task("a", 1.0)])
-    with pytest.raises(UserError, match=r"wf\.dax: a workflow to write has a name that ends in \.json"):
+    with pytest.raises(
+        UserError, match=r"wf\.dax: a workflow to write has a name that ends in \.json"
+    ):
         write_workflow(workflow, tmp_path / "wf.dax")
     assert list(tmp_path.iterdir()) == []
 
@@ -40,17 +46,24 @@ def test_unknown_suffixes_of_logs_are_refused_with_those_known(tmp_path: Path) -
     log = read_log(tmp_path / "source.txt")
     with pytest.raises(UserError, match=r"log\.csv: a log has a name that ends in \.swf, \.txt"):
         read_log(tmp_path / "log.csv")
-    with pytest.raises(UserError, match=r"log\.csv: a log to write has a name that ends in \.swf, \.txt"):
+    with pytest.raises(
+        UserError, match=r"log\.csv: a log to write has a name that ends in \.swf, \.txt"
+    ):
         write_log(log, tmp_path / "log.csv")
 
 
 def test_what_the_model_refuses_gets_the_files_name(tmp_path: Path) -> None:
-    (tmp_path / "c.dax").write_text('<adag><job id="A" name="k"/><child ref="A"><parent ref="A"/></child></adag>')
+    (tmp_path / "c.dax").write_text(
+        '<adag><job id="A" name="k"/><child ref="A"><parent ref="A"/></child></adag>'
+    )
     with pytest.raises(InputError, match=r"c\.dax: tasks depend on each other in a cycle: A -> A"):
         read_workflow(tmp_path / "c.dax")
 
 
 def test_reading_loads_neither_numba_nor_the_network() -> None:
-    code = "import sys, windrow.formats; print([m for m in ('numba', 'urllib.request') if m in sys.modules])"
+    code = (
+        "import sys, windrow.formats; print([m for m in ('numba', 'urllib.request') if m in "
+        "sys.modules])"
+    )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"

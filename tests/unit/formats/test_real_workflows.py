@@ -40,7 +40,10 @@ def test_all_dax_files(data: Path) -> None:
         assert found == (*wanted, json.loads(expected["widths"])), name
         figures = (workflow.work_s, float(workflow.runtime_s.max()), longest_path_s(workflow))
         for figure, key, digits in zip(figures, ("sum", "max", "cp"), (2, 1, 1), strict=True):
-            assert math.isclose(figure, float(expected[key]), abs_tol=0.51 * 10**-digits), (name, key)
+            assert math.isclose(figure, float(expected[key]), abs_tol=0.51 * 10**-digits), (
+                name,
+                key,
+            )
 
 
 def test_all_wfformat_files(data: Path) -> None:
@@ -50,7 +53,9 @@ def test_all_wfformat_files(data: Path) -> None:
     for row in index:
         workflow = read_workflow(data / "wfformat" / row["file"])
         found = (len(workflow), workflow.parents.edges, workflow.depth, max(widths(workflow)))
-        assert found == tuple(int(row[key]) for key in ("tasks", "edges", "levels", "max_width")), row
+        assert found == tuple(int(row[key]) for key in ("tasks", "edges", "levels", "max_width")), (
+            row
+        )
         assert math.isclose(workflow.work_s, float(row["sum_runtime_s"]), rel_tol=1e-9), row
 
 

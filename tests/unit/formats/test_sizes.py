@@ -9,14 +9,15 @@ import pytest
 from windrow.agent.event_file import AttemptFinished, decode, encode
 from windrow.agent.order import Order
 from windrow.agent.outputs import Outputs
-from windrow.app.queues import fields_of, open_queue
+from windrow.app.queues import open_queue
+from windrow.app.settings import settings_of
 from windrow.errors import InputError
 from windrow.files import free_bytes
 from windrow.formats import read_runnable
-from windrow.manager import events as e
-from windrow.manager.journal import Record
-from windrow.manager.story import RunStory
 from windrow.queues.local.queue import LocalQueue
+from windrow.story import events as e
+from windrow.story.journal import Record
+from windrow.story.story import RunStory
 
 TEXT = """
 name: sized
@@ -31,7 +32,9 @@ def test_a_workflow_declares_sizes(tmp_path: Path) -> None:
     workflow = read_runnable(tmp_path / "w.yaml").workflow
     sizes = {file.id: file.size_bytes for file in workflow.files}
     assert sizes == {"big.dat": 10_000_000_000, "part 1": 1024, "log": 0, "small": 0}
-    story = RunStory.of(workflow, [Record(e.TaskKept(0, 0), {"run": "r-1", "started_s": 0.0, "ended_s": 1.0})])
+    story = RunStory.of(
+        workflow, [Record(e.TaskKept(0, 0), {"run": "r-1", "started_s": 0.0, "ended_s": 1.0})]
+    )
     assert story.sizes() == {0: 10_000_000_000, 1: 1024}
     measured = {"run": "r-1", "started_s": 0.0, "ended_s": 1.0, "sizes": [7, 8, 9]}
     assert RunStory.of(workflow, [Record(e.TaskKept(0, 0), measured)]).sizes() == {0: 7, 1: 8, 2: 9}
@@ -56,7 +59,7 @@ def test_outputs_are_measured(tmp_path: Path) -> None:
 def test_event_files_of_before_have_no_sizes() -> None:
     record = AttemptFinished(1.0, 0, 1, 0.0, 0.5, 6, (7, 8))
     assert decode(encode(record).encode()) == record
-    old = b'{"at":1.0,"what":"task-finished","task":0,"attempt":1,"begun":0.0,"cpu_s":0.5,"peak_bytes":6}'
+    old = b'{"at":1.0,"what":"task-finished","task":0,"attempt":1,"begun":0.0,"cpu_s":0.5,"peak_bytes":6}'  # noqa: E501
     assert decode(old) == AttemptFinished(1.0, 0, 1, 0.0, 0.5, 6)
 
 
@@ -66,10 +69,10 @@ def test_a_site_has_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     assert free is not None
     assert free > 0
     assert free_bytes(tmp_path / "nowhere") is None
-    assert fields_of("local") == {}
+    assert settings_of().of("local").room is None
     (tmp_path / "windrow.toml").write_text('[queues.local]\nroom = "2TB"\n')
     open_queue("local")
-    assert fields_of("local") == {"room_bytes": 2_000_000_000_000}
+    assert settings_of().of("local").room == 2_000_000_000_000
     (tmp_path / "windrow.toml").write_text("[queues.local]\nroom = 2\n")
     with pytest.raises(InputError, match="room must be text in quotes"):
         open_queue("local")

@@ -9,7 +9,7 @@ import pytest
 
 from windrow.cli.main import main
 from windrow.formats import read_runnable
-from windrow.sim.flows import of_workflow
+from windrow_lab.storage.flows import of_workflow
 
 
 def test_tasks_of_a_canonical_workload_do_their_input_and_output(

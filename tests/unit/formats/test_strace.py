@@ -16,15 +16,28 @@ def read(*lines: str, folder: str = "/w") -> Trace:
     """The trace of these calls: `PID CALL`, one after another; halves of calls as they are."""
     reading = Reading()
     pids_and_calls = (line.split(" ", 1) for line in lines)
-    reading.stage([f"{pid} 1700000000.{at:06d} {call}\n" for at, (pid, call) in enumerate(pids_and_calls)], folder)
+    reading.stage(
+        [f"{pid} 1700000000.{at:06d} {call}\n" for at, (pid, call) in enumerate(pids_and_calls)],
+        folder,
+    )
     return Trace.of(reading.records, [Stage("one")], reading.files)
 
 
 def moved(trace: Trace) -> list[tuple[str, str, int, int]]:
     """Reads, writes and mappings: kind, path, offset and bytes."""
     names = {READ: "read", WRITE: "write", MAP_READ: "map", MAP_WRITE: "map for writing"}
-    rows = zip(trace.op.tolist(), trace.file.tolist(), trace.offset.tolist(), trace.bytes.tolist(), strict=True)
-    return [(names[op], trace.files.paths[file], at, size) for op, file, at, size in rows if op in names and file >= 0]
+    rows = zip(
+        trace.op.tolist(),
+        trace.file.tolist(),
+        trace.offset.tolist(),
+        trace.bytes.tolist(),
+        strict=True,
+    )
+    return [
+        (names[op], trace.files.paths[file], at, size)
+        for op, file, at, size in rows
+        if op in names and file >= 0
+    ]
 
 
 def kinds(trace: Trace) -> list[str]:
@@ -161,8 +174,11 @@ def test_random_programs_are_read_as_a_small_kernel_ran_them(seed: int, calls: i
 
 
 def _program(draw: random.Random, calls: int) -> tuple[list[str], list[tuple[str, str, int, int]]]:
-    """Calls of several processes, some in two halves, and what they moved, by a kernel of a few lines."""
-    opened: dict[int, dict[int, list[Any]]] = {1: {}}  # process: descriptor: [path, place], which others may share
+    """Calls of several processes, some in two halves, and what they moved, by a kernel of a few
+    lines."""
+    opened: dict[int, dict[int, list[Any]]] = {
+        1: {}
+    }  # process: descriptor: [path, place], which others may share
     lines: list[str] = []
     expected: list[tuple[str, str, int, int]] = []
 
@@ -178,7 +194,9 @@ def _program(draw: random.Random, calls: int) -> tuple[list[str], list[tuple[str
         pid = draw.choice(sorted(opened))
         table = opened[pid]
         free = next(n for n in range(3, 1000) if n not in table)
-        what = draw.choice(["open", "fork", "thread", "dup", "seek", "read", "write", "pread", "close"])
+        what = draw.choice(
+            ["open", "fork", "thread", "dup", "seek", "read", "write", "pread", "close"]
+        )
         if what == "open" or not table:
             path = f"/w/{draw.choice('abc')}"
             table[free] = [path, 0]

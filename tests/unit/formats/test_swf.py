@@ -18,11 +18,17 @@ COLUMNS = ("job", "submit_s", "nodes", "requested_s", "run_s", "user")
 HEADER = "; MaxNodes: 4\n; MaxProcs: 8\n"
 
 
-def row(job: object = 1, submit: object = 0, run: object = 10, procs: object = 1, **other: object) -> str:
+def row(
+    job: object = 1, submit: object = 0, run: object = 10, procs: object = 1, **other: object
+) -> str:
     """One line of SWF: asked (requested processors), requested (time) and user may be given too."""
     cells: list[object] = [-1] * 18
     cells[0], cells[1], cells[3], cells[4] = job, submit, run, procs
-    cells[7], cells[8], cells[11] = other.get("asked", -1), other.get("requested", 100), other.get("user", 1)
+    cells[7], cells[8], cells[11] = (
+        other.get("asked", -1),
+        other.get("requested", 100),
+        other.get("user", 1),
+    )
     return " ".join(str(cell) for cell in cells)
 
 
@@ -47,7 +53,9 @@ def test_jobs_that_cannot_have_run_are_dropped_and_counted(tmp_path: Path) -> No
         row(6, procs=8),
     )
     assert log.job.tolist() == [6]
-    assert log.repairs == Repairs(dropped_no_run_time=2, dropped_no_processors=2, dropped_too_wide=1)
+    assert log.repairs == Repairs(
+        dropped_no_run_time=2, dropped_no_processors=2, dropped_too_wide=1
+    )
 
 
 def test_cancelled_jobs_may_stay_for_a_second(tmp_path: Path) -> None:
@@ -60,13 +68,19 @@ def test_cancelled_jobs_may_stay_for_a_second(tmp_path: Path) -> None:
 
 
 def test_processors_are_the_allocated_else_the_requested(tmp_path: Path) -> None:
-    log = parse(tmp_path, row(1, procs=2, asked=5), row(2, procs=-1, asked=5), row(3, procs=0, asked=6))
+    log = parse(
+        tmp_path, row(1, procs=2, asked=5), row(2, procs=-1, asked=5), row(3, procs=0, asked=6)
+    )
     assert log.nodes.tolist() == [2, 5, 6]
 
 
 def test_a_missing_request_is_the_run_and_a_long_run_is_kept_and_counted(tmp_path: Path) -> None:
     log = parse(
-        tmp_path, row(1, run=7, requested=-1), row(2, run=7, requested=0), row(3, run=7, requested=5), row(4, run=5)
+        tmp_path,
+        row(1, run=7, requested=-1),
+        row(2, run=7, requested=0),
+        row(3, run=7, requested=5),
+        row(4, run=5),
     )
     assert log.requested_s.tolist() == [7, 7, 5, 100]
     assert log.run_s.tolist() == [7, 7, 7, 5]
@@ -87,7 +101,9 @@ def test_a_sorted_file_keeps_its_order_within_a_second(tmp_path: Path) -> None:
 
 
 def test_users_are_numbered_by_appearance_and_unknown_is_one_of_them(tmp_path: Path) -> None:
-    log = parse(tmp_path, *(row(i, i, user=user) for i, user in enumerate([77, -1, 3, 77, -1, 500])))
+    log = parse(
+        tmp_path, *(row(i, i, user=user) for i, user in enumerate([77, -1, 3, 77, -1, 500]))
+    )
     assert log.user.tolist() == [0, 1, 2, 0, 1, 3]
 
 
@@ -113,7 +129,10 @@ def test_machine_size(tmp_path: Path, header: str, nodes: int | None, machine: i
 
 
 def test_machine_size_must_be_known(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"log\.swf: its header does not say how large the machine is.*; give --nodes"):
+    with pytest.raises(
+        InputError,
+        match=r"log\.swf: its header does not say how large the machine is.*; give --nodes",
+    ):
         parse(tmp_path, row(), header="; Computer: unknown\n")
     with pytest.raises(UserError, match="has 1 to 10,000,000 nodes, not 0"):
         parse(tmp_path, row(), nodes=0)
@@ -149,7 +168,10 @@ def test_decimal_times_are_rounded_so_that_no_run_vanishes(tmp_path: Path) -> No
         (row().replace(" -1", " nan", 1), "column 3 is 'nan', not a number"),
         (row(procs="1_0"), "column 5 is '1_0', not a number"),
         (row(procs="2.5"), "column 5 (allocated processors) is 2.5, not a whole number"),
-        (row(run=2**60), "column 4 (run time) is 1152921504606846976; the maximum is 68,719,476,736"),
+        (
+            row(run=2**60),
+            "column 4 (run time) is 1152921504606846976; the maximum is 68,719,476,736",
+        ),
         (row(submit=-5), "the submit time is negative"),
         (row(run="٣"), "column 4 is '٣', not a number"),
     ],
@@ -163,7 +185,9 @@ def test_a_faulty_line_is_refused_with_its_number(tmp_path: Path, line: str, wor
 
 
 def test_a_line_cut_off_at_the_end_is_called_that(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"log\.swf:4: 2 columns where SWF has 18; the file seems cut off"):
+    with pytest.raises(
+        InputError, match=r"log\.swf:4: 2 columns where SWF has 18; the file seems cut off"
+    ):
         parse(tmp_path, row(1), "2 7", "")
 
 
@@ -171,7 +195,9 @@ def test_a_file_without_jobs_is_refused(tmp_path: Path) -> None:
     for header in (HEADER, "\n\n" + HEADER, HEADER.rstrip()):
         with pytest.raises(InputError, match=r"log\.swf: no jobs in it; an SWF file holds"):
             parse(tmp_path, header=header)
-    with pytest.raises(InputError, match="none of its 2 jobs can be used: dropped: 1 job had no run time"):
+    with pytest.raises(
+        InputError, match="none of its 2 jobs can be used: dropped: 1 job had no run time"
+    ):
         parse(tmp_path, row(1, run=0), row(2, procs=99))
 
 
@@ -210,9 +236,13 @@ ODD = [
 @st.composite
 def nearly_swf(draw: st.DrawFn) -> list[list[str]]:
     """Rows of 18 small integers, of which up to two cells are odd."""
-    rows = [[str(draw(st.integers(-1, 300))) for _ in range(18)] for _ in range(draw(st.integers(1, 3)))]
+    rows = [
+        [str(draw(st.integers(-1, 300))) for _ in range(18)] for _ in range(draw(st.integers(1, 3)))
+    ]
     for _ in range(draw(st.integers(0, 2))):
-        rows[draw(st.integers(0, len(rows) - 1))][draw(st.integers(0, 17))] = draw(st.sampled_from(ODD))
+        rows[draw(st.integers(0, len(rows) - 1))][draw(st.integers(0, 17))] = draw(
+            st.sampled_from(ODD)
+        )
     return rows
 
 
@@ -243,7 +273,9 @@ def swf_jobs(draw: st.DrawFn) -> list[tuple[int, int, int, int, int, int]]:
 @pytest.mark.slow
 @given(jobs=swf_jobs(), machine=st.integers(1, 12))
 def test_cleaning_against_the_rule_applied_job_by_job(
-    tmp_path_factory: pytest.TempPathFactory, jobs: list[tuple[int, int, int, int, int, int]], machine: int
+    tmp_path_factory: pytest.TempPathFactory,
+    jobs: list[tuple[int, int, int, int, int, int]],
+    machine: int,
 ) -> None:
     kept = []
     for job, submit, run, allocated, asked, requested in jobs:
@@ -260,7 +292,9 @@ def test_cleaning_against_the_rule_applied_job_by_job(
     if any(a[0] > b[0] for a, b in itertools.pairwise(kept)):
         kept.sort(key=lambda k: k[:2])
     log = parse(folder, *rows, nodes=machine)
-    seen = list(zip(log.submit_s + kept[0][0], log.job, log.nodes, log.requested_s, log.run_s, strict=True))
+    seen = list(
+        zip(log.submit_s + kept[0][0], log.job, log.nodes, log.requested_s, log.run_s, strict=True)
+    )
     assert seen == kept
     assert len(log) + log.repairs.dropped == len(jobs)
 
@@ -271,7 +305,8 @@ def logs(draw: st.DrawFn) -> Log:
     n = draw(st.integers(1, 8))
     machine = draw(st.integers(1, 1000))
     lists = {
-        name: draw(st.lists(st.integers(1, 10**9), min_size=n, max_size=n)) for name in ("requested", "run", "job")
+        name: draw(st.lists(st.integers(1, 10**9), min_size=n, max_size=n))
+        for name in ("requested", "run", "job")
     }
     gaps = [0, *draw(st.lists(st.integers(0, 10**6), min_size=n - 1, max_size=n - 1))]
     user: list[int] = []
@@ -291,7 +326,9 @@ def logs(draw: st.DrawFn) -> Log:
 
 @pytest.mark.slow
 @given(log=logs(), packed=st.booleans())
-def test_a_written_log_reads_back_the_same(tmp_path_factory: pytest.TempPathFactory, log: Log, packed: bool) -> None:
+def test_a_written_log_reads_back_the_same(
+    tmp_path_factory: pytest.TempPathFactory, log: Log, packed: bool
+) -> None:
     path = tmp_path_factory.getbasetemp() / ("made.swf.gz" if packed else "made.swf")
     write_log(log, path)
     again = read_log(path)
@@ -304,7 +341,11 @@ def test_a_written_log_reads_back_the_same(tmp_path_factory: pytest.TempPathFact
 
 def test_the_written_file_is_swf(tmp_path: Path) -> None:
     log = parse(tmp_path, row(3, 5, run=20, procs=2, requested=60, user=4))
-    write_log(log, tmp_path / "out.swf", header={"Computer": "Toy\nwith a second line", "MaxJobs": "7", "Note": ""})
+    write_log(
+        log,
+        tmp_path / "out.swf",
+        header={"Computer": "Toy\nwith a second line", "MaxJobs": "7", "Note": ""},
+    )
     lines = (tmp_path / "out.swf").read_text().splitlines()
     assert lines[0] == "; Version: 2.2"
     assert lines[-1] == "3 0 -1 20 2 -1 -1 2 60 -1 -1 1 -1 -1 -1 -1 -1 -1"
@@ -323,7 +364,8 @@ def test_a_header_label_cannot_smuggle_in_a_job(tmp_path: Path) -> None:
 
 def test_header_lines_are_gathered_by_label(tmp_path: Path) -> None:
     (tmp_path / "h.swf").write_text(
-        ";   stray\n; Information: http://one/\n;              http://two/\n;\n; Queue: 1 a\n; Queue: 2 b\n"
+        ";   stray\n; Information: http://one/\n;              http://two/\n;\n; Queue: 1 a\n; "
+        "Queue: 2 b\n"
         "; Note: mind: this\n" + row() + "\n; Later: no header\n"
     )
     assert read_swf_header(tmp_path / "h.swf") == {
@@ -351,7 +393,13 @@ PUBLISHED = {  # jobs, processors, load, clipped, same-second submits
 def test_real_logs_against_the_published_counts(logs: Path, file: str) -> None:
     log = read_log(logs / f"{file}.swf.gz")
     same_second = int((np.diff(log.submit_s) == 0).sum())
-    figures = (len(log), log.machine_nodes, round(log.load, 3), log.repairs.mended_ran_longer, same_second)
+    figures = (
+        len(log),
+        log.machine_nodes,
+        round(log.load, 3),
+        log.repairs.mended_ran_longer,
+        same_second,
+    )
     assert figures == PUBLISHED[file]
     assert log.repairs.mended_unsorted == 0
     assert log.submit_s[0] == 0
@@ -359,7 +407,8 @@ def test_real_logs_against_the_published_counts(logs: Path, file: str) -> None:
 
 def test_ctc_has_no_requested_processors_and_loads_all_the_same(logs: Path) -> None:
     log = read_log(logs / "CTC-SP2-1996-3.1-cln.swf.gz")
-    # Counted with awk in the file itself: 77,222 lines, 17 without a run time, none without allocated processors.
+    # Counted with awk in the file itself: 77,222 lines, 17 without a run time, none without
+    # allocated processors.
     assert (len(log), log.repairs.dropped_no_run_time, log.repairs.dropped) == (77_205, 17, 17)
     assert (log.machine_nodes, log.name) == (338, "CTC-SP2-1996-3.1-cln")
 
@@ -367,14 +416,18 @@ def test_ctc_has_no_requested_processors_and_loads_all_the_same(logs: Path) -> N
 def test_a_real_log_goes_out_and_in_unchanged(logs: Path, tmp_path: Path) -> None:
     source = logs / "SDSC-SP2-1998-4.2-cln.swf.gz"
     log = read_log(source)
-    write_log(log, tmp_path / "again.swf", header={"Copyright": read_swf_header(source)["Copyright"]})
+    write_log(
+        log, tmp_path / "again.swf", header={"Copyright": read_swf_header(source)["Copyright"]}
+    )
     again = read_log(tmp_path / "again.swf")
     assert all(np.array_equal(getattr(log, name), getattr(again, name)) for name in COLUMNS)
     assert "Regents of the University" in read_swf_header(tmp_path / "again.swf")["Copyright"]
 
 
 def test_a_machine_that_cannot_be_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"its header says MaxNodes: 1000000000000, .* has at most 10,000,000"):
+    with pytest.raises(
+        InputError, match=r"its header says MaxNodes: 1000000000000, .* has at most 10,000,000"
+    ):
         parse(tmp_path, row(), header="; MaxNodes: 1000000000000\n")
 
 

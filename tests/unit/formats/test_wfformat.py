@@ -17,8 +17,22 @@ from windrow.model import File, Task, Workflow
 def instance(**changes: Any) -> dict[str, Any]:
     """A 1.5 instance of two tasks, a then b; what is given replaces parts of it."""
     tasks = [
-        {"name": "a", "id": "a", "parents": [], "children": ["b"], "inputFiles": [], "outputFiles": ["f"]},
-        {"name": "b", "id": "b", "parents": ["a"], "children": [], "inputFiles": ["f"], "outputFiles": []},
+        {
+            "name": "a",
+            "id": "a",
+            "parents": [],
+            "children": ["b"],
+            "inputFiles": [],
+            "outputFiles": ["f"],
+        },
+        {
+            "name": "b",
+            "id": "b",
+            "parents": ["a"],
+            "children": [],
+            "inputFiles": ["f"],
+            "outputFiles": [],
+        },
     ]
     parts: dict[str, Any] = {
         "version": "1.5",
@@ -32,13 +46,21 @@ def instance(**changes: Any) -> dict[str, Any]:
         "schemaVersion": parts["version"],
         "workflow": {
             "specification": {"tasks": parts["tasks"], "files": parts["files"]},
-            "execution": {"makespanInSeconds": 3.5, "executedAt": "2024", "tasks": parts["executed"]},
+            "execution": {
+                "makespanInSeconds": 3.5,
+                "executedAt": "2024",
+                "tasks": parts["executed"],
+            },
         },
     }
 
 
 def old_instance(*tasks: dict[str, Any]) -> dict[str, Any]:
-    return {"name": "old", "schemaVersion": "1.4", "workflow": {"makespanInSeconds": 1, "tasks": list(tasks)}}
+    return {
+        "name": "old",
+        "schemaVersion": "1.4",
+        "workflow": {"makespanInSeconds": 1, "tasks": list(tasks)},
+    }
 
 
 def load(folder: Path, document: Any) -> Workflow:
@@ -58,7 +80,11 @@ def test_a_1_5_instance_and_the_same_as_1_6(tmp_path: Path) -> None:
                 "avgCPU": 93.1,
                 "machines": ["m"],
             },
-            {"id": "a", "runtimeInSeconds": 1, "command": {"program": "p", "arguments": ["-x", "1"]}},
+            {
+                "id": "a",
+                "runtimeInSeconds": 1,
+                "command": {"program": "p", "arguments": ["-x", "1"]},
+            },
         ]
     )
     workflow = load(tmp_path, document)
@@ -96,7 +122,12 @@ def test_a_specification_alone_describes_structure_with_no_run_times(tmp_path: P
     ("task_id", "name", "program", "kind"),
     [
         ("mProject_ID0000001", "mProject_ID0000001", "mProject", "mProject"),
-        ("fast2bfq_fast2bfq_HEP2_1_ID0000002", "fast2bfq_fast2bfq_HEP2_1_ID0000002", "fast2bfq", "fast2bfq"),
+        (
+            "fast2bfq_fast2bfq_HEP2_1_ID0000002",
+            "fast2bfq_fast2bfq_HEP2_1_ID0000002",
+            "fast2bfq",
+            "fast2bfq",
+        ),
         ("blastall_00000003", "blastall_00000003", "wfbench", "blastall"),
         ("blastall_00000003", "blastall_00000003", None, "blastall"),
         ("NF.FASTQC_2", "NF.FASTQC", "fastqc --quiet\n", "NF.FASTQC"),
@@ -117,13 +148,14 @@ def test_a_1_4_instance(tmp_path: Path) -> None:
     workflow = load(
         tmp_path,
         old_instance(
-            {"name": "sort_ID1", "id": "ID1", "category": "sort", "type": "compute", "parents": [], "files": [out],
-             "runtimeInSeconds": 3, "cores": 2, "memoryInBytes": 10, "command": {"program": "s", "arguments": ["f"]}},
-            {"name": "merge_ID2", "id": "ID2", "type": "compute", "parents": ["sort_ID1"], "files": [late, late],
+            {"name": "sort_ID1", "id": "ID1", "category": "sort", "type": "compute", "parents": [], "files": [out],  # noqa: E501
+             "runtimeInSeconds": 3, "cores": 2, "memoryInBytes": 10,
+             "command": {"program": "s", "arguments": ["f"]}},
+            {"name": "merge_ID2", "id": "ID2", "type": "compute", "parents": ["sort_ID1"], "files": [late, late],  # noqa: E501
              "runtimeInSeconds": 4, "command": {"program": "merge"}},
             {"name": "merge_ID3", "id": "ID3", "type": "compute", "parents": ["ID1"], "files": [],
              "children": ["merge_ID4"], "runtimeInSeconds": 5},
-            {"name": "merge_ID4", "id": "ID4", "type": "compute", "parents": [], "runtimeInSeconds": 6},
+            {"name": "merge_ID4", "id": "ID4", "type": "compute", "parents": [], "runtimeInSeconds": 6},  # noqa: E501
         ),
     )  # fmt: skip
     assert list(workflow) == [
@@ -147,7 +179,10 @@ def test_1_4_tasks_with_shared_names_go_by_their_ids(tmp_path: Path) -> None:
     assert workflow.kinds == ("sort", "sort", "merge", "end")
     assert workflow.task(3).parents == ("x3",)
     with pytest.raises(InputError, match="the unknown task sort is among its parents or children"):
-        load(tmp_path, old_instance(*tasks, {"name": "no", "id": "x5", "parents": ["sort"], "files": []}))
+        load(
+            tmp_path,
+            old_instance(*tasks, {"name": "no", "id": "x5", "parents": ["sort"], "files": []}),
+        )
 
 
 def spoiled(section: str, place: int, **fields: Any) -> dict[str, Any]:
@@ -166,31 +201,55 @@ FAULTS: dict[str, tuple[Any, str]] = {
         spoiled("tasks", 0, children=["ghost"]),
         r"specification\.tasks\[0\]: the unknown task ghost is among its",
     ),
-    "not in spec": (spoiled("executed", 0, id="ghost"), r"execution\.tasks\[0\]: the task ghost is not in the spec"),
-    "ran twice": (spoiled("executed", 1, id="b"), r"execution\.tasks\[1\]: the task b is listed twice"),
-    "wrong type": (spoiled("tasks", 1, id=5), r"specification\.tasks\[1\]: Expected `str`, got `int` - at `\$\.id`"),
+    "not in spec": (
+        spoiled("executed", 0, id="ghost"),
+        r"execution\.tasks\[0\]: the task ghost is not in the spec",
+    ),
+    "ran twice": (
+        spoiled("executed", 1, id="b"),
+        r"execution\.tasks\[1\]: the task b is listed twice",
+    ),
+    "wrong type": (
+        spoiled("tasks", 1, id=5),
+        r"specification\.tasks\[1\]: Expected `str`, got `int` - at `\$\.id`",
+    ),
     "text as time": (
         spoiled("executed", 1, runtimeInSeconds="1"),
         r"execution\.tasks\[1\]: Expected .*runtimeInSeconds",
     ),
-    "huge": (spoiled("executed", 1, memoryInBytes=10**30), r"execution\.tasks\[1\]: .*memoryInBytes"),
-    "file twice": (instance(files=[{"id": "f", "sizeInBytes": 1}] * 2), r"files\[1\]: the file f is listed twice"),
+    "huge": (
+        spoiled("executed", 1, memoryInBytes=10**30),
+        r"execution\.tasks\[1\]: .*memoryInBytes",
+    ),
+    "file twice": (
+        instance(files=[{"id": "f", "sizeInBytes": 1}] * 2),
+        r"files\[1\]: the file f is listed twice",
+    ),
     "file size": (instance(files=[{"id": "f", "sizeInBytes": "big"}]), r"files\[0\]: Expected"),
     "link": (
-        old_instance({"name": "t", "parents": [], "files": [{"name": "f", "link": "sideways", "sizeInBytes": 1}]}),
+        old_instance(
+            {
+                "name": "t",
+                "parents": [],
+                "files": [{"name": "f", "link": "sideways", "sizeInBytes": 1}],
+            }
+        ),
         r"workflow\.tasks\[0\]: the file f has link 'sideways'; use input or output",
     ),
 }
 
 
 def item_line(text: str, where: str) -> int:
-    """The line on which the item named by a message (`a.b[3]`) begins, found by walking the indented text."""
+    """The line on which the item named by a message (`a.b[3]`) begins, found by walking the
+    indented text."""
     *path, last = where.split(".")
     name, place = last.rstrip("]").split("[")
     lines = text.splitlines()
     at = 0
     for depth, key in enumerate([*path, name], start=1):
-        at = next(i for i in range(at, len(lines)) if lines[i].startswith(" " * depth + f'"{key}": '))
+        at = next(
+            i for i in range(at, len(lines)) if lines[i].startswith(" " * depth + f'"{key}": ')
+        )
     brace = " " * (len(path) + 2) + "{"
     return [i for i in range(at, len(lines)) if lines[i] == brace][int(place)] + 1
 
@@ -207,18 +266,36 @@ def test_faults_in_a_list_are_pointed_at(tmp_path: Path, fault: str) -> None:
 @pytest.mark.parametrize(
     ("document", "words"),
     [
-        ('{"schemaVersion": "1.5",\n "workflow": {"specification": \n{tasks: []}}}', r"wf\.json:3: JSON is malformed"),
-        ('{"schemaVersion": "1.5",\n "workflow": {"spec', r"wf\.json:2: the JSON ends too early; copy or download"),
+        (
+            '{"schemaVersion": "1.5",\n "workflow": {"specification": \n{tasks: []}}}',
+            r"wf\.json:3: JSON is malformed",
+        ),
+        (
+            '{"schemaVersion": "1.5",\n "workflow": {"spec',
+            r"wf\.json:2: the JSON ends too early; copy or download",
+        ),
         ("[1, 2]", "Expected `object`, got `array`"),
         ("{}", "not WfFormat: it has no schemaVersion or no workflow"),
-        ('{"schemaVersion": "1.3", "workflow": {}}', r"WfFormat 1\.3 is not read, only 1\.4, 1\.5, 1\.6; migrate"),
+        (
+            '{"schemaVersion": "1.3", "workflow": {}}',
+            r"WfFormat 1\.3 is not read, only 1\.4, 1\.5, 1\.6; migrate",
+        ),
         ('{"schemaVersion": "1.5", "workflow": {}}', "no tasks in it"),
-        ('{"schemaVersion": "1.5", "workflow": {"specification": {}}}', "missing required field `tasks`"),
+        (
+            '{"schemaVersion": "1.5", "workflow": {"specification": {}}}',
+            "missing required field `tasks`",
+        ),
         (instance(tasks=[], files=[], executed=[]), "has no tasks"),
-        (instance(executed=[{"id": "a", "runtimeInSeconds": 1}]), r"1 of 2 tasks have no run time \(b\)"),
+        (
+            instance(executed=[{"id": "a", "runtimeInSeconds": 1}]),
+            r"1 of 2 tasks have no run time \(b\)",
+        ),
         (spoiled("tasks", 0, parents=["b"]), "in a cycle: a -> b -> a|in a cycle: b -> a -> b"),
         (spoiled("tasks", 1, id="a"), "task ids must be unique, given more than once: a"),
-        (spoiled("executed", 0, runtimeInSeconds=-61), r"run time must not be negative: b \(-61\.0\)"),
+        (
+            spoiled("executed", 0, runtimeInSeconds=-61),
+            r"run time must not be negative: b \(-61\.0\)",
+        ),
         (spoiled("executed", 0, coreCount=0), r"a task needs at least one core: b \(0\)"),
         (spoiled("files", 0, sizeInBytes=-3), "file size must not be negative: f"),
         ("[" * 100_000, "nested too deeply|ends too early|Expected `object`"),
@@ -238,16 +315,21 @@ def test_bytes_that_are_not_utf8_are_pointed_at(tmp_path: Path) -> None:
         read_workflow(tmp_path / "wf.json")
 
 
-ids = st.text(st.characters(exclude_categories=("Cc", "Cf", "Cs", "Zl", "Zp")), min_size=0, max_size=8)
+ids = st.text(
+    st.characters(exclude_categories=("Cc", "Cf", "Cs", "Zl", "Zp")), min_size=0, max_size=8
+)
 sizes = st.integers(0, 2**53)
 
 
 @st.composite
 def workflows(draw: st.DrawFn) -> Workflow:
-    """Any workflow at all: ids of any characters, shared and missing files, parents in any order."""
+    """Any workflow at all: ids of any characters, shared and missing files, parents in any
+    order."""
     names = draw(st.lists(ids, min_size=1, max_size=6, unique=True))
     file_ids = draw(st.lists(ids, max_size=5, unique=True))
-    some_files = st.lists(st.sampled_from(file_ids), unique=True, max_size=4) if file_ids else st.just([])
+    some_files = (
+        st.lists(st.sampled_from(file_ids), unique=True, max_size=4) if file_ids else st.just([])
+    )
     order = draw(st.permutations(range(len(names))))
     tasks = [
         Task(
@@ -268,7 +350,9 @@ def workflows(draw: st.DrawFn) -> Workflow:
         )
         for i, name in enumerate(names)
     ]
-    return Workflow.from_tasks(draw(ids), tasks, [File(file_id, draw(sizes)) for file_id in file_ids])
+    return Workflow.from_tasks(
+        draw(ids), tasks, [File(file_id, draw(sizes)) for file_id in file_ids]
+    )
 
 
 @pytest.mark.slow
@@ -284,17 +368,27 @@ def test_a_written_workflow_reads_back_equal(
 
 
 def test_what_is_written_has_all_that_the_schema_requires(tmp_path: Path) -> None:
-    tasks = [Task("a", 1.5, "k", outputs=("f",)), Task("b", 2, "b", parents=("a",), inputs=("f",), nodes=2)]
+    tasks = [
+        Task("a", 1.5, "k", outputs=("f",)),
+        Task("b", 2, "b", parents=("a",), inputs=("f",), nodes=2),
+    ]
     write_workflow(Workflow.from_tasks("w", tasks, [File("f", 3)]), tmp_path / "w.json.gz")
     document = json.loads(gzip.decompress((tmp_path / "w.json.gz").read_bytes()))
     assert {"name", "schemaVersion", "workflow"} <= document.keys()
     assert document["schemaVersion"] == "1.5"
-    specification, execution = document["workflow"]["specification"], document["workflow"]["execution"]
-    assert all({"name", "id", "parents", "children"} <= task.keys() for task in specification["tasks"])
+    specification, execution = (
+        document["workflow"]["specification"],
+        document["workflow"]["execution"],
+    )
+    assert all(
+        {"name", "id", "parents", "children"} <= task.keys() for task in specification["tasks"]
+    )
     assert specification["tasks"][0]["children"] == ["b"]
     assert specification["files"] == [{"id": "f", "sizeInBytes": 3}]
     assert {"makespanInSeconds", "executedAt", "tasks"} <= execution.keys()
-    assert [(task["id"], task["runtimeInSeconds"], task["coreCount"]) for task in execution["tasks"]] == [
+    assert [
+        (task["id"], task["runtimeInSeconds"], task["coreCount"]) for task in execution["tasks"]
+    ] == [
         ("a", 1.5, 1),
         ("b", 2.0, 1),
     ]
@@ -305,7 +399,8 @@ def test_long_lists_are_written_whole(tmp_path: Path) -> None:
     """More tasks than go into one write, so that the joints between writes are seen."""
     n = 10_000
     tasks = [
-        Task(str(i), float(i), "k", parents=(str(i - 1),) if i % 7 else (), inputs=(f"f{i // 3}",)) for i in range(n)
+        Task(str(i), float(i), "k", parents=(str(i - 1),) if i % 7 else (), inputs=(f"f{i // 3}",))
+        for i in range(n)
     ]
     workflow = Workflow.from_tasks("long", tasks)
     write_workflow(workflow, tmp_path / "long.json")

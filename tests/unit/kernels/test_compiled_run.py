@@ -1,4 +1,5 @@
-"""The compiled run against plain lists: who starts in a job, and how long a job of differing tasks lasts."""
+"""The compiled run against plain lists: who starts in a job, and how long a job of differing tasks
+lasts."""
 
 from __future__ import annotations
 
@@ -16,7 +17,9 @@ from windrow.kernels.run.room import give
 from windrow.kernels.run.start import open_job, start_tasks
 from windrow.model import Adjacency
 
-TASKS = st.lists(st.tuples(st.integers(1, 9), st.integers(1, 5)), min_size=1, max_size=12)  # lengths and units
+TASKS = st.lists(
+    st.tuples(st.integers(1, 9), st.integers(1, 5)), min_size=1, max_size=12
+)  # lengths and units
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -30,7 +33,9 @@ def run_of(tasks: list[tuple[int, int]], edges: list[tuple[int, int]]) -> np.nda
     pairs = np.array(edges, dtype=np.int64).reshape(-1, 2)
     children = Adjacency.from_edges(n, pairs[:, 0], pairs[:, 1])
     rooms = {k.JOBS_AT: 1, k.ENDS_AT: n, k.POOL_AT: n}
-    run = k.new_run(np.array([length for length, _ in tasks]), children.start, children.index, rooms)
+    run = k.new_run(
+        np.array([length for length, _ in tasks]), children.start, children.index, rooms
+    )
     k.tasks_of(run)[:, k.UNITS] = [units for _, units in tasks]
     run[k.PLAYED] = 1
     return run
@@ -40,7 +45,8 @@ def run_of(tasks: list[tuple[int, int]], edges: list[tuple[int, int]]) -> np.nda
 def test_the_longest_start_first_and_what_has_no_room_holds_up_nobody(
     tasks: list[tuple[int, int]], free: int, ends: list[int]
 ) -> None:
-    """Room is given back task by task, in any order; each time all that fits starts, in the order of a sorted list."""
+    """Room is given back task by task, in any order; each time all that fits starts, in the order
+    of a sorted list."""
     run = run_of(tasks, [])
     j = int(k.job(run, 0))
     k.region(run, k.JOBS_AT)[0] = 0
@@ -64,11 +70,17 @@ def test_the_longest_start_first_and_what_has_no_room_holds_up_nobody(
         assert (run[j + k.FREE], run[j + k.READY]) == (free, len(waiting))
 
 
-@given(TASKS, st.lists(st.tuples(st.integers(0, 11), st.integers(0, 11)), max_size=12), st.integers(1, 8), st.data())
+@given(
+    TASKS,
+    st.lists(st.tuples(st.integers(0, 11), st.integers(0, 11)), max_size=12),
+    st.integers(1, 8),
+    st.data(),
+)
 def test_a_job_lasts_as_long_as_its_tasks_played_with_lists(
     tasks: list[tuple[int, int]], pairs: list[tuple[int, int]], cores: int, data: st.DataObject
 ) -> None:
-    """Cores are counted, tasks that end together make room together, and those outside the job count as done."""
+    """Cores are counted, tasks that end together make room together, and those outside the job
+    count as done."""
     edges = sorted({(a, b) for a, b in pairs if a < b < len(tasks)})
     mine = data.draw(st.lists(st.integers(0, len(tasks) - 1), min_size=1, unique=True))
     run = run_of(tasks, edges)
@@ -77,7 +89,9 @@ def test_a_job_lasts_as_long_as_its_tasks_played_with_lists(
     assert latest_end(run, k.position(np.array(mine)), drawn) == lasting(tasks, edges, mine, cores)
 
 
-def lasting(tasks: list[tuple[int, int]], edges: list[tuple[int, int]], mine: list[int], free: int) -> int:
+def lasting(
+    tasks: list[tuple[int, int]], edges: list[tuple[int, int]], mine: list[int], free: int
+) -> int:
     done = set(range(len(tasks))) - set(mine)
     ends: list[tuple[int, int]] = []
     started: set[int] = set()

@@ -1,4 +1,5 @@
-"""The compiled way of a trial against the core, allocation and driver that it must agree with, figure by figure."""
+"""The compiled way of a trial against the core, allocation and driver that it must agree with,
+figure by figure."""
 
 from __future__ import annotations
 
@@ -37,7 +38,12 @@ def by_both_ways(
     actual: np.ndarray,
     additions: Additions = (),
 ) -> tuple[Figures, Figures]:
-    rest: dict[str, Any] = {"terms": terms, "actual_s": actual, "work": work, "additions": additions}
+    rest: dict[str, Any] = {
+        "terms": terms,
+        "actual_s": actual,
+        "work": work,
+        "additions": additions,
+    }
     quick = trial_figures(cluster.clone(), workflow, strategy, **rest)
     slow = run_trial(cluster.clone(), workflow, strategy, checked=True, **rest)
     return quick, Figures.of(slow)
@@ -55,9 +61,16 @@ def by_both_ways(
     st.sampled_from(["conservative", "easy", "fcfs"]),
 )
 def test_figures_are_those_of_the_core(
-    workflow: Workflow, strategy: Strategy, seed: int, margin: float, noise: float, cap: int, policy: str
+    workflow: Workflow,
+    strategy: Strategy,
+    seed: int,
+    margin: float,
+    noise: float,
+    cap: int,
+    policy: str,
 ) -> None:
-    """Tasks that need alike, and tasks that differ in cores, memory, disk, named resources and whole nodes."""
+    """Tasks that need alike, and tasks that differ in cores, memory, disk, named resources and
+    whole nodes."""
     _compare(workflow, strategy, seed, margin, noise, cap, policy, NO_FAILURES, "count")
 
 
@@ -98,18 +111,32 @@ def test_figures_are_those_of_the_core_where_nodes_fail(
     st.one_of(st.just(NO_FAILURES), SOME_FAILURES),
 )
 def test_figures_are_those_of_the_core_where_tasks_join_the_run(
-    workflow: Workflow, strategy: Strategy, seed: int, noise: float, cap: int, policy: str, failures: Failures
+    workflow: Workflow,
+    strategy: Strategy,
+    seed: int,
+    noise: float,
+    cap: int,
+    policy: str,
+    failures: Failures,
 ) -> None:
     _compare(workflow, strategy, seed, 1.1, noise, cap, policy, failures, "count", grows=True)
 
 
-def _some_join(workflow: Workflow, rng: np.random.Generator, now_s: int) -> tuple[Workflow, Additions]:
-    """The first tasks, and when the others join them: at one instant, when tasks may end, or when all is done."""
+def _some_join(
+    workflow: Workflow, rng: np.random.Generator, now_s: int
+) -> tuple[Workflow, Additions]:
+    """The first tasks, and when the others join them: at one instant, when tasks may end, or when
+    all is done."""
     tasks = [replace(task, runtime_s=60 * task.runtime_s) for task in workflow]
-    cuts = sorted({1 + int(cut) for cut in rng.integers(0, len(tasks), size=int(rng.integers(1, 5)))} | {len(tasks)})
+    cuts = sorted(
+        {1 + int(cut) for cut in rng.integers(0, len(tasks), size=int(rng.integers(1, 5)))}
+        | {len(tasks)}
+    )
     choices = np.array([-5, 0, 60, 60, 120, int(rng.integers(0, 2000)), 10**6])
     times = sorted((now_s + rng.choice(choices, size=len(cuts) - 1)).tolist())
-    joins = [(time, tasks[first:last]) for time, first, last in zip(times, cuts, cuts[1:], strict=False)]
+    joins = [
+        (time, tasks[first:last]) for time, first, last in zip(times, cuts, cuts[1:], strict=False)
+    ]
     return Workflow.from_tasks("base", tasks[: cuts[0]]), joins
 
 
@@ -128,7 +155,11 @@ def _compare(
 ) -> None:
     rng = np.random.default_rng(seed)
     cluster, expected, actual = some_world(rng, seed, workflow, noise, policy, failures, placement)
-    shape = NodeShape(int(rng.integers(1, 4))) if workflow.fits(NodeShape()).all() and rng.random() < 0.5 else NODE
+    shape = (
+        NodeShape(int(rng.integers(1, 4)))
+        if workflow.fits(NodeShape()).all() and rng.random() < 0.5
+        else NODE
+    )
     terms = Terms(
         margin=margin,
         round_s=int(rng.choice([1, 60])),
@@ -138,7 +169,9 @@ def _compare(
     )
     most_s = None if rng.random() < 0.7 else int(actual.sum()) + 60
     workflow, additions = _some_join(workflow, rng, cluster.now_s) if grows else (workflow, ())
-    work = Work(workflow, expected[: len(workflow)], Site.of(6, shape, cap=cap, max_request_s=most_s))
+    work = Work(
+        workflow, expected[: len(workflow)], Site.of(6, shape, cap=cap, max_request_s=most_s)
+    )
     quick, slow = by_both_ways(cluster, workflow, strategy, terms, work, actual, additions)
     assert quick == slow
 
@@ -146,7 +179,8 @@ def _compare(
 @pytest.mark.slow
 @pytest.mark.parametrize("strategy", WITH_HABITS, ids=lambda s: s.name)
 def test_kills_of_wide_workflows_and_growing_tables(strategy: Strategy) -> None:
-    """Hundreds of jobs at once, most of them killed at first: every table must grow in the midst of things."""
+    """Hundreds of jobs at once, most of them killed at first: every table must grow in the midst of
+    things."""
     tasks = [Task("a", 50)] + [Task(f"b{i}", 20 + i % 7, parents=("a",)) for i in range(300)]
     tasks += [Task(f"c{i}", 30, parents=(f"b{i}", f"b{(7 * i + 1) % 300}")) for i in range(300)]
     workflow = Workflow.from_tasks("wide", tasks)
@@ -171,7 +205,9 @@ def test_a_strategy_without_habits_takes_the_long_way() -> None:
     workflow = fork_join()
     terms = Terms()
     work = Work(workflow, whole_seconds(workflow), Site.of(10))
-    quick, slow = by_both_ways(Cluster(nodes=10), workflow, Watched(), terms, work, whole_seconds(workflow))
+    quick, slow = by_both_ways(
+        Cluster(nodes=10), workflow, Watched(), terms, work, whole_seconds(workflow)
+    )
     assert quick == slow
     assert asked
 
@@ -191,7 +227,11 @@ def test_a_strategy_without_habits_takes_the_long_way() -> None:
 def test_places_on_a_node(cores: int, memory: int, shape: NodeShape, places: int) -> None:
     named = {"disk_bytes": 1, "counts": (("gpus", 1),)} if shape.counts else {}
     run = made([Task(n, 5, cores=cores, memory_bytes=memory, **named) for n in "ab"], shape)  # type: ignore[arg-type]
-    assert (run[k.PER_NODE], run[k.PACKED], k.tasks_of(run)[:, k.UNITS].tolist()) == (places, 0, [1, 1])
+    assert (run[k.PER_NODE], run[k.PACKED], k.tasks_of(run)[:, k.UNITS].tolist()) == (
+        places,
+        0,
+        [1, 1],
+    )
 
 
 def test_tasks_that_differ_are_put_on_nodes_one_by_one() -> None:
@@ -204,7 +244,11 @@ def test_tasks_that_differ_are_put_on_nodes_one_by_one() -> None:
     )
     for what, amount, units in others:
         run = made([Task("a", 5), Task("b", 5, **{what: amount})], NodeShape(2, 9, 9, (("b", 1),)))  # type: ignore[arg-type]
-        assert (run[k.PER_NODE], run[k.PACKED], k.tasks_of(run)[:, k.UNITS].tolist()) == (2, 1, [1, units])
+        assert (run[k.PER_NODE], run[k.PACKED], k.tasks_of(run)[:, k.UNITS].tolist()) == (
+            2,
+            1,
+            [1, units],
+        )
 
 
 def made(tasks: list[Task], shape: NodeShape) -> np.ndarray:

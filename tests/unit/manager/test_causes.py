@@ -2,17 +2,29 @@
 
 from __future__ import annotations
 
-import msgspec
 import pytest
-from tests.unit.manager.test_core import FIRST, A, diamond, planned
+from tests.unit.manager.test_core import FIRST, A, B, C, D, diamond, planned
 
 from windrow.manager.core import Core
-from windrow.manager.events import Decide, JobKilled, JobStarted, RunBegan, TaskFinished
-from windrow.manager.losses import FOR_S, PATIENCE, WITHIN_S, Avoidance, Avoided
+from windrow.manager.losses import PATIENCE
 from windrow.manager.terms import Terms
-from windrow.manager.translate import ending
+from windrow.model.attempt import Leave, Leaving
 from windrow.model.cause import Cause
 from windrow.queues.port import JobState, JobStatus
+from windrow.story.avoidance import FOR_S, WITHIN_S, Avoidance, Avoided
+from windrow.story.events import (
+    Decide,
+    DiskRefused,
+    JobEnded,
+    JobKilled,
+    JobStarted,
+    RunBegan,
+    TaskFinished,
+    TaskStarted,
+    TaskUndone,
+)
+from windrow.story.translate import ending
+from windrow.strategies import JobPlan
 
 
 def lose(core: Core, cause: Cause, times: int, node: str = "") -> int:
@@ -21,7 +33,9 @@ def lose(core: Core, cause: Cause, times: int, node: str = "") -> int:
         number = core.submitted
         core.handle(planned(count, FIRST))
         core.handle(JobStarted(count, number))
-        actions = core.handle(JobKilled(count, number, cause=cause, node=node, why="the queue's words"))
+        actions = core.handle(
+            JobKilled(count, number, cause=cause, node=node, why="the queue's words")
+        )
         core.check()
         if core.trouble:
             return count
@@ -60,47 +74,102 @@ def test_causes_are_counted_apart_and_progress_forgives() -> None:
         assert core.sites[0].losses.add(cause, "") == ""
 
 
-@pytest.mark.parametrize(
-    ("written", "cause"),
-    [
-        ('{"at_s": 9, "job": 0}', Cause.TIME_LIMIT),
-        ('{"at_s": 9, "job": 0, "is_expiry": true, "why": "its time was up"}', Cause.TIME_LIMIT),
-        ('{"at_s": 9, "job": 0, "is_expiry": false, "why": "a node failed"}', Cause.NODE_FAILED),
-        ('{"at_s": 9, "job": 0, "is_expiry": false, "why": "the queue killed it (PREEMPTED)"}', Cause.PREEMPTED),
-        ('{"at_s": 9, "job": 0, "is_expiry": false, "why": "the queue no longer knows it"}', Cause.LOST),
-    ],
-)
-def test_journals_of_older_versions_tell_their_causes(written: str, cause: Cause) -> None:
-    event = msgspec.json.decode(written, type=JobKilled)
-    assert (event.cause, event.is_expiry) == (cause, cause is Cause.TIME_LIMIT)
-    assert msgspec.json.decode(msgspec.json.encode(event), type=JobKilled) == event
+def test_a_task_whose_output_a_disk_refuses_in_three_jobs_ends_the_run_whatever_else_is_done() -> (
+    None
+):
+    core = diamond(patience=dict(PATIENCE))
+    for others in ((B,), (C,), (D,)):
+        number = core.submitted
+        core.handle(planned(1, JobPlan((A, *others), 1, 10, 10)))
+        core.handle(JobStarted(1, number))
+        for task in (A, *others):
+            core.handle(TaskStarted(1, number, task))
+            core.handle(TaskFinished(2, task))
+        assert core.trouble == ""
+        core.handle(DiskRefused(3, number, A, "its output x: No space left on device"))
+        core.handle(DiskRefused(3, number, A, "its output y: No space left on device"))
+        core.handle(JobEnded(4, number))
+        core.handle(TaskUndone(4, A))
+        core.check()
+    assert "3 jobs found no room on a disk" in core.trouble
+    assert (
+        "(last: task a: its output x: No space left on device); make room, then resume the run"
+        in core.trouble
+    )
+    core.handle(RunBegan(10))
+    assert core.trouble == ""
+
+
+def test_an_output_that_can_never_come_to_its_place_fails_its_task() -> None:
+    core = diamond(patience=dict(PATIENCE))
+    core.handle(planned(1, JobPlan((A, B), 1, 10, 10)))
+    core.handle(JobStarted(1, 0))
+    core.handle(TaskStarted(1, 0, A))
+    core.handle(TaskFinished(2, A))
+    core.handle(DiskRefused(3, 0, A, "a socket", is_final=True))
+    core.check()
+    core.handle(JobEnded(4, 0))
+    core.check()
+    assert core.is_over
+    assert (core.failed, core.blocked) == ({A}, {B, C, D})
+
+
+@pytest.mark.parametrize("cause", [Cause.CANCELLED, Cause.TIME_LIMIT])
+def test_what_is_done_again_and_again_is_no_progress(cause: Cause) -> None:
+    """Each job makes what the one before it lost, and is lost itself: without a bound that would
+    never end."""
+    core = diamond(patience=dict(PATIENCE))
+    for jobs in range(1, 99):
+        core.handle(planned(1, JobPlan((A, B), 1, 10, 10)))
+        core.handle(JobStarted(1, jobs - 1))
+        core.handle(TaskStarted(1, jobs - 1, A))
+        core.handle(TaskFinished(2, A))
+        core.handle(JobKilled(3, jobs - 1, cause=cause))
+        core.handle(TaskUndone(4, A))
+        core.check()
+        if core.trouble:
+            break
+    assert jobs == PATIENCE[cause] + 2
 
 
 HOSTS = ("n3", "n4")
+_STOPPED = Leaving(Leave.SIGNAL, "SIGTERM")
 
 
 @pytest.mark.parametrize(
     ("state", "code", "last_word", "hosts", "cause", "node"),
     [
-        (JobState.PREEMPTED, 0, "stopped by signal SIGTERM", HOSTS, Cause.PREEMPTED, ""),
+        (JobState.PREEMPTED, 0, _STOPPED, HOSTS, Cause.PREEMPTED, ""),
         (JobState.OUT_OF_MEMORY, 137, None, HOSTS, Cause.MEMORY, ""),
         (JobState.NODE_FAILED, None, None, HOSTS, Cause.NODE_FAILED, "n3"),
-        (JobState.NODE_FAILED, None, "stopped by signal SIGTERM", HOSTS, Cause.NODE_FAILED, "n4"),
-        (JobState.NODE_FAILED, None, "stopped by signal SIGTERM", (*HOSTS, "n5"), Cause.NODE_FAILED, ""),
+        (JobState.NODE_FAILED, None, _STOPPED, HOSTS, Cause.NODE_FAILED, "n4"),
+        (
+            JobState.NODE_FAILED,
+            None,
+            _STOPPED,
+            (*HOSTS, "n5"),
+            Cause.NODE_FAILED,
+            "",
+        ),
         (JobState.NODE_FAILED, None, None, (), Cause.NODE_FAILED, ""),
-        (JobState.ENDED, 0, "node n4 was lost", HOSTS, Cause.NODE_FAILED, "n4"),
+        (JobState.ENDED, 0, Leaving(Leave.NODE_LOST, "n4"), HOSTS, Cause.NODE_FAILED, "n4"),
         (JobState.ENDED, 127, None, HOSTS, Cause.AGENT, "n3"),
-        (JobState.ENDED, 1, "the disk is full", HOSTS, Cause.AGENT, ""),
+        (JobState.ENDED, 1, Leaving(Leave.TROUBLE, "the disk is full"), HOSTS, Cause.AGENT, ""),
     ],
 )
 def test_who_is_to_blame(
-    state: JobState, code: int | None, last_word: str | None, hosts: tuple[str, ...], cause: Cause, node: str
+    state: JobState,
+    code: int | None,
+    last_word: Leaving | None,
+    hosts: tuple[str, ...],
+    cause: Cause,
+    node: str,
 ) -> None:
     status = JobStatus("17", state, 1.0, 2.0, 30.5, code, hosts=hosts)
     event = ending(3, status, 50.0, was_asked=False, last_word=last_word).event
     assert isinstance(event, JobKilled)
     assert (event.cause, event.node) == (cause, node)
-    assert last_word is None or cause is not Cause.AGENT or last_word in event.why
+    assert last_word is None or cause is not Cause.AGENT or last_word.words in event.why
 
 
 def test_a_node_that_keeps_failing_is_avoided_for_a_while() -> None:
@@ -123,5 +192,11 @@ def test_avoided_nodes_are_excluded_and_not_planned_with() -> None:
     assert core.view(10, lambda nodes, _: nodes).work.cluster_nodes == 6
     assert core.view(10 + FOR_S, lambda nodes, _: nodes).work.cluster_nodes == 8
     assert core.sites[0].avoidance.names(10.0, spare=4) == ("n1", "n3")
-    assert len(core.sites[0].avoidance.names(10.0, spare=1)) == 1, "the job could not start without the other"
-    assert core.sites[0].avoidance.names(10.0, spare=0) == core.sites[0].avoidance.names(10.0 + FOR_S, spare=4) == ()
+    assert len(core.sites[0].avoidance.names(10.0, spare=1)) == 1, (
+        "the job could not start without the other"
+    )
+    assert (
+        core.sites[0].avoidance.names(10.0, spare=0)
+        == core.sites[0].avoidance.names(10.0 + FOR_S, spare=4)
+        == ()
+    )

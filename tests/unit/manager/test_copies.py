@@ -1,4 +1,5 @@
-"""Tasks in several jobs: who is the member, who wins, what is left when jobs go. Core and story, event by event."""
+"""Tasks in several jobs: who is the member, who wins, what is left when jobs go. Core and story,
+event by event."""
 
 from __future__ import annotations
 
@@ -11,17 +12,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.unit.manager.test_core import A, B, C, D, diamond, planned
 
-from windrow.manager import events as e
 from windrow.manager.core import Core
-from windrow.manager.events import Abandon, Decide, StopJob
-from windrow.manager.figures import RecordedRun, node_time
-from windrow.manager.journal import Record, RunJournal
-from windrow.manager.states import AttemptState, TaskState
-from windrow.manager.story import RunStory
 from windrow.manager.terms import Terms
 from windrow.model import Task, Workflow
 from windrow.model.cause import Cause
 from windrow.model.site import Site
+from windrow.story import events as e
+from windrow.story.events import Abandon, Decide, StopJob
+from windrow.story.figures import RecordedRun, node_time
+from windrow.story.journal import Record, RunJournal
+from windrow.story.states import AttemptState, TaskState
+from windrow.story.story import RunStory
 from windrow.strategies import Decision, JobPlan, View, Work, whole_seconds
 from windrow.strategies.copied import Copied
 from windrow.strategies.individual import Individual
@@ -56,7 +57,9 @@ def test_the_first_to_finish_ends_the_task_in_all_jobs() -> None:
 
 def test_when_the_member_is_lost_the_copy_takes_its_place() -> None:
     core = racing(e.JobStarted(2, 1), e.TaskStarted(2, 1, A))
-    assert core.handle(e.JobKilled(5, 0, cause=Cause.NODE_FAILED)) == []  # nothing is left, nothing is cut again
+    assert (
+        core.handle(e.JobKilled(5, 0, cause=Cause.NODE_FAILED)) == []
+    )  # nothing is left, nothing is cut again
     assert core.job_of == [1, 1, 1, 1]
     assert core.jobs[1].running_since_s == {A: 2}
     core.check()
@@ -81,7 +84,11 @@ def test_the_member_is_where_it_runs_first() -> None:
         core.check()
     assert core.job_of == [1, 1, 1, 1]
     view = core.view(1, lambda nodes, _: nodes)
-    assert (view.jobs_waiting, view.jobs_running, view.cap) == (0, 1, 3)  # a spare job takes a place, and is not shown
+    assert (view.jobs_waiting, view.jobs_running, view.cap) == (
+        0,
+        1,
+        3,
+    )  # a spare job takes a place, and is not shown
     assert list(core.own_jobs()) == [1]
     assert core.handle(e.JobKilled(5, 1, cause=Cause.LOST)) == []
     assert core.job_of == [0, 0, 0, 0]
@@ -127,12 +134,20 @@ Told = tuple[e.Event, dict[str, Any]]
 
 
 def story_of(*events: Told) -> RunStory:
-    first: list[e.Event] = [e.RunBegan(0), planned(0, MEMBER, TWIN), e.JobStarted(1, 0), e.JobStarted(1, 1)]
+    first: list[e.Event] = [
+        e.RunBegan(0),
+        planned(0, MEMBER, TWIN),
+        e.JobStarted(1, 0),
+        e.JobStarted(1, 1),
+    ]
     heard: list[Told] = [*((event, {}) for event in first), *events]
     return RunStory.of(diamond().work.workflow, [Record(event, detail) for event, detail in heard])
 
 
-STARTS: tuple[Told, Told] = (e.TaskStarted(2, 0, A), {"attempt": 1}), (e.TaskStarted(3, 1, A), {"attempt": 2})
+STARTS: tuple[Told, Told] = (
+    (e.TaskStarted(2, 0, A), {"attempt": 1}),
+    (e.TaskStarted(3, 1, A), {"attempt": 2}),
+)
 
 
 def test_a_story_with_two_attempts_at_the_same_time() -> None:
@@ -141,7 +156,11 @@ def test_a_story_with_two_attempts_at_the_same_time() -> None:
     story = story_of(*STARTS, done, (e.TaskDropped(11, 1, A), beaten))
     first, second = story.tasks[A].attempts
     assert (first.outcome, first.ended_s) == (AttemptState.FINISHED, 9)
-    assert (second.outcome, second.ended_s, second.why) == (AttemptState.SUPERSEDED, 11, beaten["why"])
+    assert (second.outcome, second.ended_s, second.why) == (
+        AttemptState.SUPERSEDED,
+        11,
+        beaten["why"],
+    )
     assert story.tasks[A].last is first
     run = RecordedRun("r", "running", "giant", "local", story, (), 20)
     assert node_time(run, 1).lost_s == 8
@@ -150,18 +169,31 @@ def test_a_story_with_two_attempts_at_the_same_time() -> None:
 
 def test_a_story_of_a_job_that_was_stopped_because_another_won() -> None:
     story = story_of(*STARTS, (e.TaskFinished(9, A), {"attempt": 2}), (e.JobEnded(10, 0), {}))
-    assert [a.outcome for a in story.tasks[A].attempts] == [AttemptState.SUPERSEDED, AttemptState.FINISHED]
+    assert [a.outcome for a in story.tasks[A].attempts] == [
+        AttemptState.SUPERSEDED,
+        AttemptState.FINISHED,
+    ]
     assert story.tasks[B].job == 1
     assert story.tasks[B].state is TaskState.SUBMITTED
 
 
 def test_a_story_of_a_task_that_failed_in_one_job() -> None:
-    failed: tuple[Told, Told] = (e.TaskRetried(5, 0, A), {"attempt": 1}), (e.CopyFailed(5, 0, A), {})
+    failed: tuple[Told, Told] = (
+        (e.TaskRetried(5, 0, A), {"attempt": 1}),
+        (e.CopyFailed(5, 0, A), {}),
+    )
     story = story_of(*STARTS, *failed)
     assert story.tasks[A].state is TaskState.RUNNING
-    story = story_of(*STARTS, *failed, (e.TaskRetried(6, 1, A), {"attempt": 2}), (e.CopyFailed(6, 1, A), {}))
+    story = story_of(
+        *STARTS, *failed, (e.TaskRetried(6, 1, A), {"attempt": 2}), (e.CopyFailed(6, 1, A), {})
+    )
     assert [task.state for task in story.tasks] == [TaskState.FAILED, *[TaskState.BLOCKED] * 3]
-    story = story_of(*STARTS[::-1], *failed, (e.TaskRetried(6, 1, A), {"attempt": 2}), (e.CopyFailed(6, 1, A), {}))
+    story = story_of(
+        *STARTS[::-1],
+        *failed,
+        (e.TaskRetried(6, 1, A), {"attempt": 2}),
+        (e.CopyFailed(6, 1, A), {}),
+    )
     assert story.tasks[A].state is TaskState.FAILED
     assert not story.strays
 
@@ -186,12 +218,20 @@ def test_copies_are_submitted_within_the_cap() -> None:
 
 @given(st.integers(0, 10**9))
 def test_random_copies_random_deaths(seed: int) -> None:
-    """Whatever happens to jobs and copies: no task is lost, none is in two jobs, and all are done in the end."""
+    """Whatever happens to jobs and copies: no task is lost, none is in two jobs, and all are done
+    in the end."""
     chance = random.Random(seed)
-    parents = {t: [p for p in range(t) if chance.random() < 0.3] for t in range(chance.randrange(1, 8))}
-    tasks = [Task(f"t{t}", 5, parents=tuple(f"t{p}" for p in above)) for t, above in parents.items()]
+    parents = {
+        t: [p for p in range(t) if chance.random() < 0.3] for t in range(chance.randrange(1, 8))
+    }
+    tasks = [
+        Task(f"t{t}", 5, parents=tuple(f"t{p}" for p in above)) for t, above in parents.items()
+    ]
     workflow = Workflow.from_tasks("w", tasks)
-    core = Core(Work(workflow, whole_seconds(workflow), Site.of(4, cap=chance.randrange(1, 6))), Terms(patience=None))
+    core = Core(
+        Work(workflow, whole_seconds(workflow), Site.of(4, cap=chance.randrange(1, 6))),
+        Terms(patience=None),
+    )
     records: list[e.Event] = []
 
     def happens(event: e.Event) -> None:
@@ -215,26 +255,42 @@ def test_random_copies_random_deaths(seed: int) -> None:
     assert not story.strays
 
 
-def _any_event(core: Core, chance: random.Random, parents: dict[int, list[int]], at_s: int) -> e.Event:
+def _any_event(
+    core: Core, chance: random.Random, parents: dict[int, list[int]], at_s: int
+) -> e.Event:
     """Something that could happen now, and the more likely something good the longer it lasts."""
     room = core.work.site.cap - len(core.jobs)
     left = [task for task in parents if core._left[task]]
     placed = [task for task in parents if core.job_of[task] is not None]
     if room and left and chance.random() < 0.6:
         mine = tuple(chance.sample(left, chance.randrange(1, len(left) + 1)))
-        others = JobPlan((), 1, 5, 10, copies=tuple(t for t in (*placed, *mine) if chance.random() < 0.6))
-        return planned(at_s, JobPlan(mine, 1, 5, 10), *[others] * (room > 1 and bool(others.copies)))
+        others = JobPlan(
+            (), 1, 5, 10, copies=tuple(t for t in (*placed, *mine) if chance.random() < 0.6)
+        )
+        return planned(
+            at_s, JobPlan(mine, 1, 5, 10), *[others] * (room > 1 and bool(others.copies))
+        )
     if not core.jobs:
         return planned(at_s, JobPlan(tuple(left), 1, 5, 10))
     number = chance.choice(list(core.jobs))
     job = core.jobs[number]
-    ready = [t for t in sorted(job.open_tasks | job.copies) if all(core.is_done(p) for p in parents[t])]
+    ready = [
+        t for t in sorted(job.open_tasks | job.copies) if all(core.is_done(p) for p in parents[t])
+    ]
     running = [t for t in ready if t in job.running_since_s]
     if not job.is_running:
-        return e.JobKilled(at_s, number, cause=Cause.LOST) if chance.random() < 0.1 else e.JobStarted(at_s, number)
+        return (
+            e.JobKilled(at_s, number, cause=Cause.LOST)
+            if chance.random() < 0.1
+            else e.JobStarted(at_s, number)
+        )
     if job.is_empty or chance.random() < 0.1:
         is_killed = chance.random() < 0.5
-        return e.JobKilled(at_s, number, cause=Cause.NODE_FAILED) if is_killed else e.JobEnded(at_s, number)
+        return (
+            e.JobKilled(at_s, number, cause=Cause.NODE_FAILED)
+            if is_killed
+            else e.JobEnded(at_s, number)
+        )
     if running and chance.random() < 0.7:
         return e.TaskFinished(at_s, chance.choice(running))
     if ready and not running:

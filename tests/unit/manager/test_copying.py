@@ -1,4 +1,5 @@
-"""Further attempts at tasks that run: how many, when and where; against an obvious law, and on virtual nodes."""
+"""Further attempts at tasks that run: how many, when and where; against an obvious law, and on
+virtual nodes."""
 
 from __future__ import annotations
 
@@ -14,18 +15,18 @@ from tests.unit.manager.test_core import A, B, C, D, diamond, planned
 from windrow.app.copies import price
 from windrow.lab.virtual.shell import VirtualRun
 from windrow.lab.virtual.world import World, empty_queue
-from windrow.manager import events as e
 from windrow.manager.copying import LATE, MOST, Copying
 from windrow.manager.core import Core
-from windrow.manager.figures import RecordedRun, node_time
-from windrow.manager.journal import Record
-from windrow.manager.states import AttemptState, JobStage
-from windrow.manager.story import RunStory
 from windrow.manager.terms import NO_COPIES, CopyRules, Terms
 from windrow.model import Runnable, Step, Task, Workflow
 from windrow.model.cause import Cause
 from windrow.model.hazard import Hazard
 from windrow.model.site import Site
+from windrow.story import events as e
+from windrow.story.figures import RecordedRun, node_time
+from windrow.story.journal import Record
+from windrow.story.states import AttemptState, JobStage
+from windrow.story.story import RunStory
 from windrow.strategies import Decision, JobPlan, View, Work, whole_seconds
 
 STEP = Step(("make",), "/")
@@ -35,14 +36,21 @@ REPLICAS = Step(("make",), "/", replicas=2)
 def running(*events: e.Event) -> Core:
     """The diamond: a in a job of its own, and running; then what happens."""
     core = diamond()
-    begun = (e.RunBegan(0), planned(0, JobPlan((A,), 1, 10, 10)), e.JobStarted(0, 0), e.TaskStarted(0, 0, A))
+    begun = (
+        e.RunBegan(0),
+        planned(0, JobPlan((A,), 1, 10, 10)),
+        e.JobStarted(0, 0),
+        e.TaskStarted(0, 0, A),
+    )
     for event in (*begun, *events):
         core.handle(event)
     return core
 
 
 def copying(core: Core, rules: CopyRules = NO_COPIES, *steps: Step) -> Copying:
-    return Copying(core, rules, lambda: (*steps, *[STEP] * (len(core.job_of) - len(steps))), lambda _: True)
+    return Copying(
+        core, rules, lambda: (*steps, *[STEP] * (len(core.job_of) - len(steps))), lambda _: True
+    )
 
 
 def copies(decision: Decision) -> list[tuple[int, ...]]:
@@ -71,7 +79,10 @@ def test_what_failed_by_itself_or_lacks_a_parent_gets_no_further_attempt() -> No
     core.handle(e.CopyFailed(3, 2, A))
     assert core.failed == {A}
     core = running(
-        e.TaskFinished(10, A), planned(10, JobPlan((B,), 1, 20, 20)), e.JobStarted(10, 1), e.TaskStarted(10, 1, B)
+        e.TaskFinished(10, A),
+        planned(10, JobPlan((B,), 1, 20, 20)),
+        e.JobStarted(10, 1),
+        e.TaskStarted(10, 1, B),
     )
     core.handle(e.TaskUndone(11, A))  # its output is gone: what runs now will fail
     assert copies(copying(core, CopyRules(), STEP, REPLICAS).decide(12)) == []
@@ -88,17 +99,22 @@ def test_a_task_is_late_at_one_and_a_half_times_its_time_and_when_a_new_job_is_w
         assert copies(found) == [(A,)]
         assert found.jobs[0].requested_s >= LATE * 10
         core.handle(e.JobsPlanned(late_s, found))
-        assert copies(speculative.decide(10 * late_s)) == []  # before the copy has started there is nothing to judge
+        assert (
+            copies(speculative.decide(10 * late_s)) == []
+        )  # before the copy has started there is nothing to judge
         core.handle(e.JobStarted(20, 1))
         core.handle(e.TaskStarted(20, 1, A))
         assert copies(speculative.decide(20 + late_s)) == [(A,)]
 
 
 def test_nothing_is_copied_while_tasks_wait_or_where_there_is_time() -> None:
-    """b has 10 s to spare beside c: its copy starts as late as it may, and not while a task waits for nodes."""
+    """b has 10 s to spare beside c: its copy starts as late as it may, and not while a task waits
+    for nodes."""
     both = planned(10, JobPlan((B, C, D), 2, 35, 40))
     core = running(e.TaskFinished(10, A), both, e.JobStarted(10, 1), e.TaskStarted(10, 1, C))
-    core.sites[0].work = Work(core.work.workflow, core.work.expected_s, Site.of(8, hazard=Hazard.of_mean(300.0)))
+    core.sites[0].work = Work(
+        core.work.workflow, core.work.expected_s, Site.of(8, hazard=Hazard.of_mean(300.0))
+    )
     careful = copying(core, CopyRules(0.95))
     assert copies(careful.decide(10)) == []  # b could start
     core.handle(e.TaskStarted(10, 1, B))
@@ -110,7 +126,12 @@ def test_nothing_is_copied_while_tasks_wait_or_where_there_is_time() -> None:
 
 def test_copies_leave_jobs_to_others_and_stop_with_the_run() -> None:
     core = diamond(cap=3)
-    for event in (e.RunBegan(0), planned(0, JobPlan((A,), 1, 10, 10)), e.JobStarted(0, 0), e.TaskStarted(0, 0, A)):
+    for event in (
+        e.RunBegan(0),
+        planned(0, JobPlan((A,), 1, 10, 10)),
+        e.JobStarted(0, 0),
+        e.TaskStarted(0, 0, A),
+    ):
         core.handle(event)
     three = copying(core, CopyRules(), Step(("make",), "/", replicas=3))
     assert len(three.decide(0).jobs) == 1  # of two that the cap allows
@@ -118,12 +139,21 @@ def test_copies_leave_jobs_to_others_and_stop_with_the_run() -> None:
     assert three.decide(1) == Decision()
 
 
-@given(st.lists(st.tuples(st.floats(30, 10**6), st.integers(1, 500)), min_size=1, max_size=3), st.floats(0.5, 0.999))
-def test_as_few_attempts_as_make_the_loss_of_all_unlikely_enough(sites: list[tuple[float, int]], wanted: float) -> None:
+@given(
+    st.lists(st.tuples(st.floats(30, 10**6), st.integers(1, 500)), min_size=1, max_size=3),
+    st.floats(0.5, 0.999),
+)
+def test_as_few_attempts_as_make_the_loss_of_all_unlikely_enough(
+    sites: list[tuple[float, int]], wanted: float
+) -> None:
     """Against all ways to choose up to three attempts, the first of which is there already."""
     workflow = Workflow.from_tasks("one", [Task("t", 60)])
-    named = [Site.of(9, name=f"s{n}", hazard=Hazard.of_mean(mean)) for n, (mean, _) in enumerate(sites)]
-    core = Core([Work(workflow, whole_seconds(workflow), site) for site in named], Terms(overhead_s=10))
+    named = [
+        Site.of(9, name=f"s{n}", hazard=Hazard.of_mean(mean)) for n, (mean, _) in enumerate(sites)
+    ]
+    core = Core(
+        [Work(workflow, whole_seconds(workflow), site) for site in named], Terms(overhead_s=10)
+    )
     core.handle(e.RunBegan(0))
     core.handle(planned(0, JobPlan((0,), 2, 60, 90, site=core.sites[0].name)))
     core.handle(e.JobStarted(0, 0))
@@ -166,14 +196,18 @@ def apart(folder: Path, **takes: float) -> VirtualRun:
     (folder / "work").mkdir()
     times = {"long": 500.0, "short": 50.0, "third": 200.0}
     tasks = [Task(name, time, outputs=(f"{name}.out",)) for name, time in times.items()]
-    steps = [Step(("make", f"{name}.out"), str(folder / "work"), elsewhere=((1, 0, 0),), replicas=1 + (name == "third"))
+    steps = [Step(("make", f"{name}.out"), str(folder / "work"), elsewhere=((1, 0, 0),), replicas=1 + (name == "third"))  # noqa: E501
              for name in times]  # fmt: skip
     taken = list((times | takes).values())
     world = World(empty_queue(8), lambda task: taken[task])
-    return VirtualRun(folder / "run", world, Runnable(Workflow.from_tasks("apart", tasks), tuple(steps)), Apart())
+    return VirtualRun(
+        folder / "run", world, Runnable(Workflow.from_tasks("apart", tasks), tuple(steps)), Apart()
+    )
 
 
-def test_idle_nodes_of_a_running_job_take_a_copy_and_nothing_is_submitted_for_it(tmp_path: Path) -> None:
+def test_idle_nodes_of_a_running_job_take_a_copy_and_nothing_is_submitted_for_it(
+    tmp_path: Path,
+) -> None:
     run = apart(tmp_path, short=1.0)
     run.survive()
     story = run.story()
@@ -184,7 +218,9 @@ def test_idle_nodes_of_a_running_job_take_a_copy_and_nothing_is_submitted_for_it
     assert outcomes == [AttemptState.FINISHED, AttemptState.SUPERSEDED]
     told = RecordedRun("r", "complete", "apart", "virtual", story, (), story.last_s)
     used = node_time(told)
-    assert used.held_s == pytest.approx(2 * 500 + 200, abs=60)  # the copy held no nodes of its own
+    assert used.allocated_s == pytest.approx(
+        2 * 500 + 200, abs=60
+    )  # the copy held no nodes of its own
     assert 150 < used.copies_s == used.lost_s < 250
     run.close()
 
@@ -207,13 +243,17 @@ def test_the_copy_goes_on_when_the_first_is_lost_and_its_host_stays_for_it(tmp_p
     first, second, *_ = [a.outcome for a in story.tasks[2].attempts]
     assert (first, second) == (AttemptState.LOST, AttemptState.FINISHED)
     assert story.jobs[1].outcome is JobStage.KILLED
-    assert not any(job.plan.tasks for number, job in story.jobs.items() if number > 1)  # nothing was cut again
+    assert not any(
+        job.plan.tasks for number, job in story.jobs.items() if number > 1
+    )  # nothing was cut again
     run.close()
 
 
 def test_the_price_says_what_runs_with_and_without_copies_take() -> None:
     hazard = Hazard.of_mean(1000.0)
-    workflow = Workflow.from_tasks("w", [Task("a", 100), Task("b", 10), Task("c", 100, parents=("a",))])
+    workflow = Workflow.from_tasks(
+        "w", [Task("a", 100), Task("b", 10), Task("c", 100, parents=("a",))]
+    )
     work = Work(workflow, whole_seconds(workflow), Site.of(4, hazard=hazard))
     steps = [STEP] * 3
     none = price(work, CopyRules(), steps, 0, lambda _: True)
@@ -235,14 +275,30 @@ def test_the_price_says_what_runs_with_and_without_copies_take() -> None:
 def test_a_task_blocked_while_it_ran_is_blocked_in_its_story() -> None:
     """Its parent was undone and failed while it ran; then it was lost."""
     core = diamond()
-    events: list[e.Event] = [e.RunBegan(0), planned(0, JobPlan((A, B, C, D), 2, 50, 60)), e.JobStarted(0, 0)]
-    events += [e.TaskStarted(0, 0, A), e.TaskFinished(10, A), e.TaskStarted(10, 0, B), e.TaskUndone(11, A)]
-    events += [planned(11, JobPlan((A,), 1, 10, 10)), e.JobStarted(11, 1), e.TaskStarted(11, 1, A), e.TaskFailed(12, A)]
+    events: list[e.Event] = [
+        e.RunBegan(0),
+        planned(0, JobPlan((A, B, C, D), 2, 50, 60)),
+        e.JobStarted(0, 0),
+    ]
+    events += [
+        e.TaskStarted(0, 0, A),
+        e.TaskFinished(10, A),
+        e.TaskStarted(10, 0, B),
+        e.TaskUndone(11, A),
+    ]
+    events += [
+        planned(11, JobPlan((A,), 1, 10, 10)),
+        e.JobStarted(11, 1),
+        e.TaskStarted(11, 1, A),
+        e.TaskFailed(12, A),
+    ]
     events += [e.JobKilled(13, 0, cause=Cause.NODE_FAILED)]
     for event in events:
         core.handle(event)
     detail = {"maker": A, "file": "x", "reader": B}
-    records = [Record(event, detail if isinstance(event, e.TaskUndone) else None) for event in events]
+    records = [
+        Record(event, detail if isinstance(event, e.TaskUndone) else None) for event in events
+    ]
     story = RunStory.of(core.work.workflow, records)
     assert [task.state for task in story.tasks] == ["failed", "blocked", "blocked", "blocked"]
     assert core.blocked == {B, C, D}

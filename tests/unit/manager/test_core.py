@@ -6,9 +6,13 @@ import numpy as np
 import pytest
 
 from windrow.errors import UserError
-from windrow.manager import events as e
 from windrow.manager.core import Core
-from windrow.manager.events import (
+from windrow.manager.terms import Terms
+from windrow.model import Task, Workflow
+from windrow.model.cause import Cause
+from windrow.model.site import Site
+from windrow.story import events as e
+from windrow.story.events import (
     Abandon,
     Decide,
     JobEnded,
@@ -25,10 +29,6 @@ from windrow.manager.events import (
     TaskFinished,
     TaskStarted,
 )
-from windrow.manager.terms import Terms
-from windrow.model import Task, Workflow
-from windrow.model.cause import Cause
-from windrow.model.site import Site
 from windrow.strategies import Decision, JobPlan, Work, whole_seconds
 
 A, B, C, D = range(4)
@@ -158,12 +158,29 @@ def test_a_job_that_starts_too_early_gives_its_tasks_back_together_and_is_no_los
     core.handle(TaskStarted(0, 0, A))
     core.handle(planned(0, JobPlan((B, D), 2, 25, 25)))
     core.handle(JobStarted(0, 1))
-    assert core.handle(TaskDropped(6, 1, B)) == [StopJob(1)], "even if a ends now, b and then d have no time"
+    assert core.handle(TaskDropped(6, 1, B)) == [StopJob(1)], (
+        "even if a ends now, b and then d have no time"
+    )
     assert core.handle(TaskDropped(7, 1, D)) == [Decide()]
     assert core.handle(JobEnded(7, 1)) == [Decide()]
     core.check()
     assert not core.trouble, "it had time for its tasks"
     assert core.view(7, lambda nodes, _: nodes).left.tolist() == [False, True, False, True]
+
+
+def test_a_job_that_waits_for_a_task_that_takes_long_is_no_loss() -> None:
+    """Its agent needs some time to leave, and drops the task a little before the last moment."""
+    core = diamond(patience={Cause.AGENT: 1})
+    core.handle(RunBegan(0))
+    core.handle(planned(0, JobPlan((A, C, D), 1, 40, 90)))
+    core.handle(JobStarted(0, 0))
+    core.handle(TaskStarted(0, 0, A))
+    core.handle(planned(50, JobPlan((B,), 1, 20, 30)))
+    core.handle(JobStarted(50, 1))
+    core.handle(TaskDropped(60, 1, B))
+    core.handle(JobEnded(60, 1))
+    assert not core.trouble
+    assert core.jobs[0].expected_end_s == 120, "it is overdue, and may take as long again"
 
 
 def test_a_job_whose_parents_may_yet_be_done_in_time_stays() -> None:
@@ -181,7 +198,8 @@ def test_a_job_whose_parents_may_yet_be_done_in_time_stays() -> None:
 
 
 def test_what_is_kept_of_a_task_is_not_expected_again() -> None:
-    """Its pieces count when it leaves a job; a job that kept something was of use; lost files bring the time back."""
+    """Its pieces count when it leaves a job; a job that kept something was of use; lost files bring
+    the time back."""
     core = diamond(patience={Cause.AGENT: 2})
     core.handle(RunBegan(0))
     # job, what is done, pieces without a checkpoint, what is left
@@ -191,7 +209,9 @@ def test_what_is_kept_of_a_task_is_not_expected_again() -> None:
         core.handle(JobStarted(100 * job, job))
         core.handle(TaskStarted(100 * job, job, A))
         core.handle(e.TaskCheckpointed(100 * job + 5, job, A, done_s, ended=True, idle=idle))
-        assert core.members(job)[A].expected_s == ([10] + [left for *_, left in told])[job], "not before it leaves"
+        assert core.members(job)[A].expected_s == ([10] + [left for *_, left in told])[job], (
+            "not before it leaves"
+        )
         if idle:
             core.handle(e.TaskCheckpointed(100 * job + 10, job, A, done_s, ended=True, idle=idle))
         core.handle(TaskDropped(100 * job + 10, job, A))
@@ -199,7 +219,9 @@ def test_what_is_kept_of_a_task_is_not_expected_again() -> None:
         assert core.pieces.saved[A] == (done_s, idle)
         core.handle(JobEnded(100 * job + 10, job))
         core.check()
-        assert not core.trouble, "the second and the last one were of no use, and another in between"
+        assert not core.trouble, (
+            "the second and the last one were of no use, and another in between"
+        )
 
 
 def test_a_run_that_is_stopped_goes_on_where_it_was() -> None:
@@ -207,7 +229,9 @@ def test_a_run_that_is_stopped_goes_on_where_it_was() -> None:
     core.handle(planned(0, FIRST, REST))
     core.handle(JobStarted(0, 0))
     core.handle(TaskFinished(10, A))
-    assert core.handle(RunStopped(11)) == [StopJob(1)]  # the first has nothing left to do, and goes by itself
+    assert core.handle(RunStopped(11)) == [
+        StopJob(1)
+    ]  # the first has nothing left to do, and goes by itself
     assert core.handle(JobEnded(12, 0)) == core.handle(JobEnded(12, 1)) == []
     assert (core.is_over, core.is_complete) == (True, False)
     assert core.handle(RunBegan(99)) == [Decide()]
@@ -227,10 +251,10 @@ def test_jobs_that_die_again_and_again_end_the_run() -> None:
     core = diamond(patience={Cause.LOST: 2})
     core.handle(planned(0, FIRST))
     core.handle(JobStarted(0, 0))
-    assert core.handle(JobKilled(1, 0, is_expiry=False, why="no python")) == [Decide()]
+    assert core.handle(JobKilled(1, 0, Cause.LOST, "no python")) == [Decide()]
     core.handle(planned(2, FIRST))
     core.handle(JobStarted(2, 1))
-    assert core.handle(JobKilled(3, 1, is_expiry=False, why="no python")) == []
+    assert core.handle(JobKilled(3, 1, Cause.LOST, "no python")) == []
     assert core.is_over
     assert "2 jobs in a row" in core.trouble
     assert core.work.expected_s[A] == 10  # its time was not the trouble
@@ -240,7 +264,7 @@ def test_a_task_done_by_a_job_that_was_given_up_for_lost_counts() -> None:
     core = diamond()
     core.handle(planned(0, FIRST))
     core.handle(JobStarted(0, 0))
-    core.handle(JobKilled(11, 0, is_expiry=False))
+    core.handle(JobKilled(11, 0, Cause.LOST))
     assert core.handle(TaskFinished(12, A)) == [Decide()]
     assert core.handle(TaskFinished(12, A)) == []
     core.check()
@@ -253,7 +277,9 @@ def test_a_killed_job_takes_back_what_waits_for_it() -> None:
     core.handle(JobStarted(0, 0))
     core.handle(TaskStarted(0, 0, A))
     core.handle(planned(0, REST))
-    assert core.handle(JobKilled(10, 0)) == [StopJob(1)]  # no decision yet: job 1 is about to give tasks back
+    assert core.handle(JobKilled(10, 0, Cause.TIME_LIMIT)) == [
+        StopJob(1)
+    ]  # no decision yet: job 1 is about to give tasks back
     assert core.handle(JobEnded(10, 1)) == [Decide()]
     core.check()
     view = core.view(10, lambda nodes, _: nodes)
@@ -269,7 +295,7 @@ def test_a_killed_job_leaves_those_alone_that_do_not_wait_for_it() -> None:
     core.handle(JobEnded(10, 0))
     core.handle(planned(10, JobPlan((B,), 1, 20, 20), JobPlan((C,), 1, 30, 30)))
     core.handle(JobStarted(10, 1))
-    assert core.handle(JobKilled(30, 1)) == [Decide()]
+    assert core.handle(JobKilled(30, 1, Cause.TIME_LIMIT)) == [Decide()]
     assert set(core.jobs) == {2}
 
 
@@ -289,7 +315,9 @@ def test_going_individual_is_remembered() -> None:
     assert core.view(0, lambda nodes, _: nodes).individually
 
 
-@pytest.mark.parametrize(("run_s", "requested_s"), [(1, 60), (54, 60), (55, 120), (600, 660), (0, 60)])
+@pytest.mark.parametrize(
+    ("run_s", "requested_s"), [(1, 60), (54, 60), (55, 120), (600, 660), (0, 60)]
+)
 def test_requests_have_a_margin_and_are_whole_minutes(run_s: int, requested_s: int) -> None:
     assert Terms().requests(Site.of(8)).request_s(run_s) == requested_s
 
@@ -304,10 +332,19 @@ def test_terms_are_checked() -> None:
 
 
 def test_a_failed_task_stays_failed_when_its_parent_runs_again() -> None:
-    """The output of a finished parent was lost, and the task that read it failed; only a resumed run tries it again."""
-    workflow = Workflow.from_tasks("two", [Task("a", 3), Task("b", 3, parents=("a",)), Task("c", 3)])
+    """The output of a finished parent was lost, and the task that read it failed; only a resumed
+    run tries it again."""
+    workflow = Workflow.from_tasks(
+        "two", [Task("a", 3), Task("b", 3, parents=("a",)), Task("c", 3)]
+    )
     core = Core(Work(workflow, whole_seconds(workflow), Site.of(2)), Terms())
-    for event in (e.RunBegan(0), e.TaskFinished(1, 0), e.TaskUndone(2, 0), e.TaskFailed(3, 1), e.TaskFinished(4, 0)):
+    for event in (
+        e.RunBegan(0),
+        e.TaskFinished(1, 0),
+        e.TaskUndone(2, 0),
+        e.TaskFailed(3, 1),
+        e.TaskFinished(4, 0),
+    ):
         core.handle(event)
         core.check()
     assert core.view(5, lambda nodes, _: nodes * 0).ready == (2,)
@@ -315,16 +352,25 @@ def test_a_failed_task_stays_failed_when_its_parent_runs_again() -> None:
 
 def test_a_task_that_failed_is_not_blocked_as_well() -> None:
     """Nor does a run go on for ever because its tasks are counted twice."""
-    workflow = Workflow.from_tasks("two", [Task("a", 3), Task("b", 3, parents=("a",)), Task("c", 3, parents=("b",))])
+    workflow = Workflow.from_tasks(
+        "two", [Task("a", 3), Task("b", 3, parents=("a",)), Task("c", 3, parents=("b",))]
+    )
     core = Core(Work(workflow, whole_seconds(workflow), Site.of(2)), Terms())
-    for event in (e.RunBegan(0), e.TaskFinished(1, 0), e.TaskUndone(2, 0), e.TaskFailed(3, 1), e.TaskFailed(4, 0)):
+    for event in (
+        e.RunBegan(0),
+        e.TaskFinished(1, 0),
+        e.TaskUndone(2, 0),
+        e.TaskFailed(3, 1),
+        e.TaskFailed(4, 0),
+    ):
         core.handle(event)
         core.check()
     assert (core.is_over, core.failed, core.blocked) == (True, {0, 1}, {2})
 
 
 def test_what_is_to_run_again_behind_a_failed_task_is_blocked() -> None:
-    """It was done when the task failed before it; without this the run cut it into a job again and again."""
+    """It was done when the task failed before it; without this the run cut it into a job again and
+    again."""
     tasks = [Task("a", 3), Task("b", 3, parents=("a",)), Task("c", 3, parents=("b",)), Task("d", 3)]
     workflow = Workflow.from_tasks("four", tasks)
     core = Core(Work(workflow, whole_seconds(workflow), Site.of(2)), Terms())
@@ -337,3 +383,17 @@ def test_what_is_to_run_again_behind_a_failed_task_is_blocked() -> None:
     core.handle(e.RunBegan(6))  # resumed: all of it is tried again
     core.check()
     assert (core.is_over, core.failed, core.blocked) == (False, set(), set())
+
+
+def test_a_job_that_has_ended_is_not_asked_to_stop() -> None:
+    """The third job in a row that did nothing ends the run; there is nothing left of it to be
+    stopped."""
+    core = diamond(patience={Cause.AGENT: 3})
+    for number in range(3):
+        core.handle(planned(0, FIRST))
+        core.handle(JobStarted(1, number))
+        stops = [
+            action for action in core.handle(JobEnded(2, number)) if isinstance(action, StopJob)
+        ]
+        assert not stops
+    assert core.trouble

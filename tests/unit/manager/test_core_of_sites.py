@@ -16,18 +16,34 @@ from windrow.errors import UserError
 from windrow.forecast.base import Ints
 from windrow.lab.trial import run_trial
 from windrow.manager.core import Core
-from windrow.manager.events import Decide, JobKilled, JobsPlanned, JobStarted, RunBegan, TaskFinished, TaskStarted
-from windrow.manager.losses import FOR_S
 from windrow.manager.terms import Terms
 from windrow.model import Task, Workflow
 from windrow.model.cause import Cause
 from windrow.model.site import Site
 from windrow.sim import Cluster
+from windrow.story.avoidance import FOR_S
+from windrow.story.events import (
+    Decide,
+    JobKilled,
+    JobsPlanned,
+    JobStarted,
+    RunBegan,
+    TaskFinished,
+    TaskStarted,
+)
 from windrow.strategies import Decision, JobPlan, Work, whole_seconds
 from windrow.strategies.levels import works
 
-NORTH, SOUTH = Site.of(4, name="north", cap=1), Site.of(8, name="south", cap=2, speed=2.0, max_request_s=500)
-PAIRS = [Task("a", 10), Task("b", 10, parents=("a",)), Task("c", 10), Task("d", 10, parents=("a", "c"))]
+NORTH, SOUTH = (
+    Site.of(4, name="north", cap=1),
+    Site.of(8, name="south", cap=2, speed=2.0, max_request_s=500),
+)
+PAIRS = [
+    Task("a", 10),
+    Task("b", 10, parents=("a",)),
+    Task("c", 10),
+    Task("d", 10, parents=("a", "c")),
+]
 """The first two are to run in the north, the others in the south."""
 
 
@@ -36,7 +52,10 @@ def no_wait(nodes: Ints, _requested_s: Ints) -> Ints:
 
 
 def two_sites() -> Core:
-    return Core(works(Workflow.from_tasks("pairs", PAIRS), [NORTH, SOUTH], [0, 0, 1, 1]), Terms(margin=1.0, round_s=1))
+    return Core(
+        works(Workflow.from_tasks("pairs", PAIRS), [NORTH, SOUTH], [0, 0, 1, 1]),
+        Terms(margin=1.0, round_s=1),
+    )
 
 
 def plan(site: str, *tasks: int) -> JobsPlanned:
@@ -47,7 +66,10 @@ def test_each_site_has_its_tasks_cap_and_times() -> None:
     core = two_sites()
     assert core.handle(RunBegan(0)) == [Decide("north"), Decide("south")]
     north, south = core.view(0, no_wait, "north"), core.view(0, no_wait, "south")
-    assert (north.left.tolist(), south.left.tolist()) == ([True, True, False, False], [False, False, True, True])
+    assert (north.left.tolist(), south.left.tolist()) == (
+        [True, True, False, False],
+        [False, False, True, True],
+    )
     assert (north.ready, south.ready) == ((0,), (2,))
     assert (north.cap, south.cap, north.request(600), south.request(600)) == (1, 2, 600, 500)
     assert (north.work.expected_s[0], south.work.expected_s[2]) == (10, 5)
@@ -58,16 +80,22 @@ def test_each_site_has_its_tasks_cap_and_times() -> None:
     assert core.handle(JobStarted(0, 0)) == []  # the cap of the north is reached
     core.handle(plan("south", 2))
     core.handle(TaskFinished(5, 2))
-    assert core.handle(TaskFinished(10, 0)) == [Decide("south")]  # where d is ready; the north waits for its job
+    assert core.handle(TaskFinished(10, 0)) == [
+        Decide("south")
+    ]  # where d is ready; the north waits for its job
 
 
 def test_a_job_is_not_expected_to_wait_for_one_elsewhere_unless_that_makes_its_inputs() -> None:
     everywhere = np.ones((2, len(PAIRS)), dtype=bool)
-    core = Core(works(Workflow.from_tasks("pairs", PAIRS), [NORTH, SOUTH], everywhere), Terms(margin=1.0, round_s=1))
+    core = Core(
+        works(Workflow.from_tasks("pairs", PAIRS), [NORTH, SOUTH], everywhere),
+        Terms(margin=1.0, round_s=1),
+    )
     for number, (site, task) in enumerate((("north", 0), ("south", 2), ("south", 1))):
         core.handle(plan(site, task))
         core.handle(JobStarted(number, number))
-    # The second has nothing to do with the first, the third needs what that makes, and follows the second.
+    # The second has nothing to do with the first, the third needs what that makes, and follows the
+    # second.
     assert [job.expected_end_s for job in core.jobs.values()] == [10, 11, 21]
 
 
@@ -92,9 +120,12 @@ def test_a_task_that_took_long_is_expected_to_take_long_everywhere() -> None:
     assert [at.work.expected_s[3] for at in core.sites] == [10, 5]
 
 
-@pytest.mark.parametrize(("had_s", "expected"), [(200, [800, 400]), (300, [1200, 500]), (500, [2000, 500])])
+@pytest.mark.parametrize(
+    ("had_s", "expected"), [(200, [800, 400]), (300, [1200, 500]), (500, [2000, 500])]
+)
 def test_but_not_longer_than_jobs_may_take_there(had_s: int, expected: list[int]) -> None:
-    """Jobs of the south take 500 s at most; it is twice as fast as the north, where there is no limit."""
+    """Jobs of the south take 500 s at most; it is twice as fast as the north, where there is no
+    limit."""
     core = two_sites()
     core.handle(JobsPlanned(0, Decision((JobPlan((2,), 1, had_s, had_s, site="south"),)), "south"))
     core.handle(JobStarted(0, 0))
@@ -111,25 +142,47 @@ def test_only_the_tasks_of_a_site_must_fit_there() -> None:
 
 
 @examples(20)
-@given(workflows(mixed=False), st.integers(0, 10**6), st.sampled_from(["individual", "glume", "level-by-level"]))
-def test_the_view_of_a_site_is_that_of_a_run_which_has_no_other(workflow: Workflow, seed: int, strategy: str) -> None:
+@given(
+    workflows(mixed=False),
+    st.integers(0, 10**6),
+    st.sampled_from(["individual", "glume", "level-by-level"]),
+)
+def test_the_view_of_a_site_is_that_of_a_run_which_has_no_other(
+    workflow: Workflow, seed: int, strategy: str
+) -> None:
     """A second site to which no task goes changes nothing, and has nothing to decide."""
     site, second = Site.of(6, cap=3), Site.of(2, name="second", speed=2.0)
     rng = np.random.default_rng(seed)
-    actual = np.maximum(1, (workflow.runtime_s * rng.lognormal(0, 0.7, len(workflow))).astype(np.int64))
+    actual = np.maximum(
+        1, (workflow.runtime_s * rng.lognormal(0, 0.7, len(workflow))).astype(np.int64)
+    )
     trial = run_trial(Cluster(nodes=6), workflow, STRATEGIES[strategy], site=site, actual_s=actual)
     alone = Core(Work(workflow, whole_seconds(workflow), site), Terms())
-    both = Core(works(workflow, [replace(site, name="first"), second], [0] * len(workflow)), Terms())
+    both = Core(
+        works(workflow, [replace(site, name="first"), second], [0] * len(workflow)), Terms()
+    )
     for event, _ in trial.events:
         actions, same = alone.handle(event), both.handle(event)
-        assert [a for a in same if not isinstance(a, Decide)] == [a for a in actions if not isinstance(a, Decide)]
-        assert [a.site for a in same if isinstance(a, Decide)] == ["first"] * actions.count(Decide())
+        assert [a for a in same if not isinstance(a, Decide)] == [
+            a for a in actions if not isinstance(a, Decide)
+        ]
+        assert [a.site for a in same if isinstance(a, Decide)] == ["first"] * actions.count(
+            Decide()
+        )
         both.check()
         one = alone.view(event.at_s, no_wait)
         other = both.view(event.at_s, no_wait, "first")
         assert (one.left == other.left).all()
         assert (one.work.expected_s == other.work.expected_s).all()
-        for name in ("ready", "jobs_waiting", "jobs_running", "busy_s", "cap", "individually", "jobs"):
+        for name in (
+            "ready",
+            "jobs_waiting",
+            "jobs_running",
+            "busy_s",
+            "cap",
+            "individually",
+            "jobs",
+        ):
             assert getattr(one, name) == getattr(other, name)
         assert not both.view(event.at_s, no_wait, "second").can_submit
     assert alone.is_complete

@@ -8,21 +8,24 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from windrow.manager import events as e
 from windrow.manager.core import Core
-from windrow.manager.events import Decide
-from windrow.manager.journal import Record, RunJournal
-from windrow.manager.states import TaskState
-from windrow.manager.story import RunStory
 from windrow.manager.terms import Terms
 from windrow.model import File, NodeShape, Runnable, Step, Task, Workflow, WorkflowError
 from windrow.model.site import Site
 from windrow.records.runnable_file import RunnableRecord
+from windrow.story import events as e
+from windrow.story.events import Decide
+from windrow.story.journal import Record, RunJournal
+from windrow.story.states import TaskState
+from windrow.story.story import RunStory
 from windrow.strategies import Decision, JobPlan, Work, whole_seconds
 
 A, B = Task("a", 5, outputs=("a.txt",)), Task("b", 7, parents=("a",), inputs=("a.txt",), cores=2)
 BASE = Workflow.from_tasks("base", [A, B], [File("a.txt", 10)])
-NEW = (Task("d", 3, parents=("c", "b")), Task("c", 2, parents=("a",), inputs=("a.txt",), outputs=("c.txt",)))
+NEW = (
+    Task("d", 3, parents=("c", "b")),
+    Task("c", 2, parents=("a",), inputs=("a.txt",), outputs=("c.txt",)),
+)
 
 
 def added(*tasks: Task, at_s: int = 50, name: str = "1") -> e.TasksAdded:
@@ -72,7 +75,9 @@ def test_where_tasks_run_in_different_folders_files_get_their_whole_paths() -> N
 
 def test_the_record_says_it_all(tmp_path: Path) -> None:
     steps = [Step(("sh", "-c", "true"), "/one", (("K", "v"),), retries=2, runtime_known=False)] * 2
-    event = e.TasksAdded(5, "abc", RunnableRecord("more", list(NEW), [File("c.txt", 4)], steps), "/one")
+    event = e.TasksAdded(
+        5, "abc", RunnableRecord("more", list(NEW), [File("c.txt", 4)], steps), "/one"
+    )
     journal = RunJournal.create(tmp_path / "journal.sqlite", {})
     journal.append([Record(event, at_s=5.25)])
     ((_, record),) = journal.records()
@@ -109,7 +114,9 @@ def test_a_complete_run_is_open_again() -> None:
     for event in events:
         core.handle(event)
         story.take_in(
-            event, 0.0, {"run": "r", "started_s": 0.0, "ended_s": 0.0} if isinstance(event, e.TaskKept) else {}
+            event,
+            0.0,
+            {"run": "r", "started_s": 0.0, "ended_s": 0.0} if isinstance(event, e.TaskKept) else {},
         )
     assert (core.is_complete, core.is_over, story.is_complete) == (True, True, True)
     assert core.handle(added(Task("c", 1, parents=("b",)))) == [Decide()]
@@ -126,19 +133,30 @@ def could_happen(kind: type[e.Event], task: int, story: RunStory) -> bool:
     if kind is e.TaskUndone:
         below = {states[child] for child in story.workflow.children.of(task).tolist()}
         is_harmless = not below & {TaskState.FAILED, TaskState.BLOCKED}
-        return states[task] is TaskState.FAILED or (states[task] is TaskState.FINISHED and is_harmless)
+        return states[task] is TaskState.FAILED or (
+            states[task] is TaskState.FINISHED and is_harmless
+        )
     above = {states[parent] for parent in story.workflow.parents.of(task).tolist()}
     return states[task] is TaskState.PENDING and above <= {TaskState.FINISHED}
 
 
 @given(st.data())
 def test_core_and_story_agree_and_growing_is_as_good_as_having_had_it(data: st.DataObject) -> None:
-    """Additions at random places among random events, against a run that had all tasks from the beginning."""
+    """Additions at random places among random events, against a run that had all tasks from the
+    beginning."""
     count = data.draw(st.integers(3, 12))
-    parents = [data.draw(st.sets(st.integers(0, i - 1), max_size=3)) if i else set() for i in range(count)]
-    tasks = [Task(f"t{i}", 1 + i, parents=tuple(f"t{p}" for p in sorted(parents[i]))) for i in range(count)]
+    parents = [
+        data.draw(st.sets(st.integers(0, i - 1), max_size=3)) if i else set() for i in range(count)
+    ]
+    tasks = [
+        Task(f"t{i}", 1 + i, parents=tuple(f"t{p}" for p in sorted(parents[i])))
+        for i in range(count)
+    ]
     known = data.draw(st.integers(1, count))
-    core, whole = core_of(Workflow.from_tasks("w", tasks[:known])), core_of(Workflow.from_tasks("w", tasks))
+    core, whole = (
+        core_of(Workflow.from_tasks("w", tasks[:known])),
+        core_of(Workflow.from_tasks("w", tasks)),
+    )
     story = RunStory.of(core.work.workflow, ())
     for step in range(3 * count):
         if known < count and data.draw(st.booleans()):
@@ -158,10 +176,16 @@ def test_core_and_story_agree_and_growing_is_as_good_as_having_had_it(data: st.D
         if not isinstance(event, e.TasksAdded):
             whole.handle(kind(step, whole.work.workflow.number(tasks[task].id)))
         core.check()
-        assert {n for n, t in enumerate(story.tasks) if t.state is TaskState.BLOCKED} == core.blocked
-        assert {n for n, t in enumerate(story.tasks) if t.state is TaskState.FINISHED} == set(core.done().nonzero()[0])
+        assert {
+            n for n, t in enumerate(story.tasks) if t.state is TaskState.BLOCKED
+        } == core.blocked
+        assert {n for n, t in enumerate(story.tasks) if t.state is TaskState.FINISHED} == set(
+            core.done().nonzero()[0]
+        )
     ids = [task.id for task in tasks]
     numbers = [whole.work.workflow.number(name) for name in ids[:known]]
     ready = set(core.view(0, lambda nodes, _: nodes).ready)
-    assert {ids[n] for n in ready} == {f"t{n}" for n in whole.view(0, lambda nodes, _: nodes).ready if n in numbers}
+    assert {ids[n] for n in ready} == {
+        f"t{n}" for n in whole.view(0, lambda nodes, _: nodes).ready if n in numbers
+    }
     assert not story.strays

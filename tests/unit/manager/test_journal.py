@@ -1,8 +1,10 @@
-"""The journal: what goes in comes out, in order, in one piece, whoever dies and whatever the disk does."""
+"""The journal: what goes in comes out, in order, in one piece, whoever dies and whatever the disk
+does."""
 
 from __future__ import annotations
 
 import sqlite3
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -10,17 +12,32 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from windrow import files
 from windrow.errors import InputError, OutsideError
-from windrow.manager import events as e
-from windrow.manager.journal import PredictedStart, Record, RunJournal
+from windrow.model.cause import Cause
+from windrow.story import events as e
+from windrow.story.journal import PredictedStart, Record, RunJournal
 from windrow.strategies.base import Candidate, Decision, JobPlan
 
 NUMBERS = st.integers(0, 2**40)
 TEXTS = st.text(max_size=20)
-PLANS = st.builds(JobPlan, st.lists(NUMBERS, min_size=1, max_size=4).map(tuple), NUMBERS, NUMBERS, NUMBERS, NUMBERS)
-CANDIDATES = st.builds(Candidate, TEXTS, NUMBERS, NUMBERS, NUMBERS, NUMBERS, st.none() | NUMBERS, TEXTS)
+PLANS = st.builds(
+    JobPlan,
+    st.lists(NUMBERS, min_size=1, max_size=4).map(tuple),
+    NUMBERS,
+    NUMBERS,
+    NUMBERS,
+    NUMBERS,
+)
+CANDIDATES = st.builds(
+    Candidate, TEXTS, NUMBERS, NUMBERS, NUMBERS, NUMBERS, st.none() | NUMBERS, TEXTS
+)
 DECISIONS = st.builds(
-    Decision, st.lists(PLANS, max_size=3).map(tuple), st.lists(CANDIDATES, max_size=2).map(tuple), TEXTS, st.booleans()
+    Decision,
+    st.lists(PLANS, max_size=3).map(tuple),
+    st.lists(CANDIDATES, max_size=2).map(tuple),
+    TEXTS,
+    st.booleans(),
 )
 EVENTS = st.one_of(
     st.builds(e.RunBegan, NUMBERS),
@@ -30,7 +47,7 @@ EVENTS = st.one_of(
     st.builds(e.JobRejected, NUMBERS, NUMBERS, TEXTS),
     st.builds(e.JobStarted, NUMBERS, NUMBERS),
     st.builds(e.JobEnded, NUMBERS, NUMBERS),
-    st.builds(e.JobKilled, NUMBERS, NUMBERS, st.booleans(), TEXTS),
+    st.builds(e.JobKilled, NUMBERS, NUMBERS, st.sampled_from(Cause), TEXTS),
     st.builds(e.TaskStarted, NUMBERS, NUMBERS, NUMBERS),
     st.builds(e.TaskRetried, NUMBERS, NUMBERS, NUMBERS),
     st.builds(e.TaskFinished, NUMBERS, NUMBERS),
@@ -77,7 +94,9 @@ def test_events_and_offsets_are_one(journal: RunJournal) -> None:
     """Whoever dies in between loses both: the words are read again and journaled once."""
     journal.append([Record(e.RunBegan(1))], {0: 10})
     journal._db.execute("BEGIN IMMEDIATE")
-    journal._db.execute("INSERT INTO events (at_s, kind, body) VALUES (2, 'RunStopped', '{\"at_s\":2}')")
+    journal._db.execute(
+        "INSERT INTO events (at_s, kind, body) VALUES (2, 'RunStopped', '{\"at_s\":2}')"
+    )
     journal._db.execute("INSERT OR REPLACE INTO offsets VALUES (0, 99)")
     journal.close()  # without a commit, as when its process is killed
     assert read(journal.path) == [Record(e.RunBegan(1))]
@@ -98,8 +117,11 @@ def test_readers_see_what_is_committed_while_it_is_written(journal: RunJournal) 
 def test_facts_and_predictions(journal: RunJournal) -> None:
     journal.set_fact("trouble", "none")
     journal.set_fact("trouble", "some")
-    assert journal.facts() == {"format": 1, "uid": "x", "trouble": "some"}
-    said = [PredictedStart(0, "twin", 1.5, 2, 60, 7.25, 1), PredictedStart(0, "system", 1.5, 2, 60, 9.0, 0)]
+    assert journal.facts() == {"format": 3, "uid": "x", "trouble": "some"}
+    said = [
+        PredictedStart(0, "twin", 1.5, 2, 60, 7.25, 1),
+        PredictedStart(0, "system", 1.5, 2, 60, 9.0, 0),
+    ]
     journal.predict(said)
     assert journal.predictions() == said
 
@@ -118,7 +140,7 @@ def test_what_is_no_journal_is_refused(tmp_path: Path) -> None:
         RunJournal.open(path)
     path.unlink()
     RunJournal.create(path, {"format": 7}).close()
-    with pytest.raises(InputError, match="format 7 is not 1"):
+    with pytest.raises(InputError, match="format 7 is not 3"):
         RunJournal.open(path)
 
 
@@ -132,10 +154,57 @@ def test_what_could_not_be_kept_leaves_no_trace(journal: RunJournal) -> None:
 @pytest.mark.parametrize(
     ("kind", "body"), [("JobWasEaten", '{"at_s":1}'), ("RunBegan", '{"at_s":'), ("RunBegan", "{}")]
 )
-def test_a_record_that_nobody_knows_is_named_not_traced(journal: RunJournal, kind: str, body: str) -> None:
+def test_a_record_that_nobody_knows_is_named_not_traced(
+    journal: RunJournal, kind: str, body: str
+) -> None:
     journal._db.execute("INSERT INTO events (at_s, kind, body) VALUES (1, ?, ?)", (kind, body))
-    with pytest.raises(InputError, match=rf"journal\.sqlite: record 1 \({kind}\) cannot be read; use the version"):
+    with pytest.raises(
+        InputError, match=rf"journal\.sqlite: record 1 \({kind}\) cannot be read; use the version"
+    ):
         read(journal.path)
+
+
+def test_when_it_is_closed_all_of_it_is_in_one_file(journal: RunJournal, tmp_path: Path) -> None:
+    journal.close()
+    writer = RunJournal.open(journal.path, writable=True)
+    reader = RunJournal.open(journal.path)
+    written = [Record(e.RunBegan(n)) for n in range(3)]
+    writer.append(written)
+    assert reader.facts()
+    writer.close()  # while somebody reads
+    alone = tmp_path / "alone" / "journal.sqlite"
+    alone.parent.mkdir()
+    alone.write_bytes(journal.path.read_bytes())
+    assert read(alone) == written
+    reader.close()
+    RunJournal.open(journal.path, writable=True).close()
+    assert [path.name for path in journal.path.parent.glob("journal.sqlite*")] == ["journal.sqlite"]
+
+
+def test_on_a_shared_file_system_there_is_no_shared_memory(
+    journal: RunJournal, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    journal.close()
+    mounts = tmp_path / "mounts"
+    mounts.write_text(f"36 35 0:40 / {tmp_path.resolve()} rw - nfs4 server:/x rw\n")
+    RunJournal.open(
+        journal.path, writable=True
+    )._db.close()  # a killed writer of an earlier version left it ahead
+    for shm in tmp_path.glob("*-shm"):
+        shm.unlink()
+    with monkeypatch.context() as patch:
+        shared = partial(files.is_shared, mounts=mounts)
+        patch.setattr("windrow.records.journal.is_shared", shared)
+        writer = RunJournal.open(journal.path, writable=True)
+        writer.append([Record(e.RunBegan(1))])
+        reader = RunJournal.open(journal.path)
+        assert [record for _, record in reader.records()] == [Record(e.RunBegan(1))]
+        writer.append([Record(e.RunBegan(2))])
+        assert len(read(journal.path)) == 2
+        assert [path.name for path in journal.path.parent.glob("journal.sqlite*")] == [
+            "journal.sqlite"
+        ]
+        writer.close()
 
 
 def test_a_damaged_journal_is_named_not_traced(journal: RunJournal) -> None:

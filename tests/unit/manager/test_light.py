@@ -1,4 +1,5 @@
-"""The manager is light: few questions to the queue, memory that does not grow with what happens, a quick return.
+"""The manager is light: few questions to the queue, memory that does not grow with what happens, a
+quick return.
 
 Times are virtual where questions are counted, so nothing here depends on how busy the machine is.
 """
@@ -30,9 +31,7 @@ from windrow.forecast.waits import History
 from windrow.forecast.waits import default_path as waits_path
 from windrow.manager.core import Core
 from windrow.manager.dispatch import Dispatch
-from windrow.manager.events import Event, JobsPlanned, JobStarted, JobSubmitted, TaskStarted
 from windrow.manager.inbox import PATIENCE_S, POLL_S, SLOWEST_POLL_S
-from windrow.manager.journal import PredictedStart, Record, RunJournal
 from windrow.manager.losses import PATIENCE
 from windrow.manager.manager import Manager
 from windrow.manager.outpost import Outpost
@@ -40,6 +39,8 @@ from windrow.manager.terms import Terms
 from windrow.model import NodeShape, Runnable, Step, Task, Workflow
 from windrow.model.site import Site
 from windrow.queues.port import JobSpec, JobState, JobStatus, Limits, Snapshot
+from windrow.story.events import Event, JobsPlanned, JobStarted, JobSubmitted, TaskStarted
+from windrow.story.journal import PredictedStart, Record, RunJournal
 from windrow.strategies import Decision, JobPlan, Work, whole_seconds
 
 
@@ -113,14 +114,20 @@ class NoWait:
         return np.zeros(np.broadcast(nodes, requested_s).shape, dtype=np.int64)
 
 
-def hired(folder: Path, tasks: int, strategy: str, clock: Clock, queue: CountingQueue, *, cap: int = 1000) -> Manager:
+def hired(
+    folder: Path, tasks: int, strategy: str, clock: Clock, queue: CountingQueue, *, cap: int = 1000
+) -> Manager:
     """A manager of so many independent tasks; the run's journal is made where there is none."""
     workflow = Workflow.from_tasks("many", [Task(f"t{i}", 10.0, kind="t") for i in range(tasks)])
     runnable = Runnable(workflow, tuple(Step(("true",), "/") for _ in range(tasks)))
     site = Site.of(8, cap=cap, max_array=queue.max_array)
     terms = Terms(margin=1.2, overhead_s=15, patience=PATIENCE)
     path = folder / "journal.sqlite"
-    journal = RunJournal.open(path, writable=True) if path.exists() else RunJournal.create(path, {"uid": "u"})
+    journal = (
+        RunJournal.open(path, writable=True)
+        if path.exists()
+        else RunJournal.create(path, {"uid": "u"})
+    )
     dispatch = Dispatch(RunFolder(folder), runnable, "u", "many-1")
     return Manager(
         folder=RunFolder(folder),
@@ -159,13 +166,17 @@ def gaps_s(queue: CountingQueue, what: str) -> list[float]:
 
 
 @pytest.mark.slow
-def test_a_thousand_waiting_jobs_are_asked_for_together_and_ever_more_rarely(tmp_path: Path) -> None:
+def test_a_thousand_waiting_jobs_are_asked_for_together_and_ever_more_rarely(
+    tmp_path: Path,
+) -> None:
     clock = Clock()
     queue = CountingQueue(clock)
     manager = hired(tmp_path, 1000, "individual", clock, queue)
     manager.begin()
     steps = drive(manager, clock, 600)
-    assert [size for _, call, size in queue.asked if call == "submit"] == [1000], "alike jobs go out together"
+    assert [size for _, call, size in queue.asked if call == "submit"] == [1000], (
+        "alike jobs go out together"
+    )
     sizes = [size for _, call, size in queue.asked if call == "status"]
     assert set(sizes) == {1000}, "one query for all"
     gaps = gaps_s(queue, "status")
@@ -176,7 +187,9 @@ def test_a_thousand_waiting_jobs_are_asked_for_together_and_ever_more_rarely(tmp
 
 
 @pytest.mark.slow
-def test_a_thousand_silent_jobs_cost_one_look_at_each_claim(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_thousand_silent_jobs_cost_one_look_at_each_claim(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The queue calls them over, their agents have not said a word, and claims never change."""
     clock, folder = Clock(), RunFolder(tmp_path)
     queue = CountingQueue(clock)
@@ -190,7 +203,9 @@ def test_a_thousand_silent_jobs_cost_one_look_at_each_claim(tmp_path: Path, monk
     read, listed, found = Path.read_bytes, os.listdir, os.stat
     monkeypatch.setattr(Path, "read_bytes", lambda path: (seen.update([path.name]), read(path))[1])
     monkeypatch.setattr(os, "listdir", lambda *args: (seen.update(["list"]), listed(*args))[1])
-    monkeypatch.setattr(os, "stat", lambda *args, **how: (seen.update(["stat"]), found(*args, **how))[1])
+    monkeypatch.setattr(
+        os, "stat", lambda *args, **how: (seen.update(["stat"]), found(*args, **how))[1]
+    )
     queue.running, queue.over = set(), queue.running
     while not all(job.over_since_s is not None for job in manager.placed.values()):
         drive(manager, clock, 1)
@@ -267,7 +282,9 @@ def test_what_the_manager_looks_back_at_does_not_grow_with_the_run(
 ) -> None:
     clock = Clock()
     manager = hired(tmp_path, 10, "individual", clock, CountingQueue(clock))
-    manager.outposts[0].predictions.said = [PredictedStart(n, "no-wait", n, 1, 60, n, 1) for n in range(20_000)]
+    manager.outposts[0].predictions.said = [
+        PredictedStart(n, "no-wait", n, 1, 60, n, 1) for n in range(20_000)
+    ]
     looked_at: list[int] = []
 
     def choose(known: Sequence[ledger.PastPrediction], *, default: str) -> str:
@@ -294,21 +311,34 @@ def test_predictions_of_many_jobs_are_one_write(tmp_path: Path) -> None:
 
 def test_a_journal_reads_only_the_kinds_asked_for(tmp_path: Path) -> None:
     journal = RunJournal.create(tmp_path / "journal.sqlite", {})
-    events: list[Event] = [JobSubmitted(1, 0, "a"), JobStarted(2, 0), TaskStarted(3, 0, 7), JobStarted(4, 1)]
+    events: list[Event] = [
+        JobSubmitted(1, 0, "a"),
+        JobStarted(2, 0),
+        TaskStarted(3, 0, 7),
+        JobStarted(4, 1),
+    ]
     journal.append([Record(event) for event in events])
     assert [record.event for _, record in journal.records()] == events
-    assert [(seq, r.event) for seq, r in journal.records(kinds=(JobStarted,))] == [(2, events[1]), (4, events[3])]
+    assert [(seq, r.event) for seq, r in journal.records(kinds=(JobStarted,))] == [
+        (2, events[1]),
+        (4, events[3]),
+    ]
     assert [seq for seq, _ in journal.records(2, kinds=(JobStarted, TaskStarted))] == [3, 4]
     journal.close()
 
 
 def test_past_predictions_come_with_the_starts_of_their_own_runs(tmp_path: Path) -> None:
-    for name, uid, queue in (("a-1", "aa", "local"), ("a-2", "bb", "local"), ("a-3", "cc", "slurm")):
+    for name, uid, queue in (
+        ("a-1", "aa", "local"),
+        ("a-2", "bb", "local"),
+        ("a-3", "cc", "slurm"),
+    ):
         folder = tmp_path / name
         folder.mkdir()
-        journal = RunJournal.create(folder / "journal.sqlite", {"uid": uid, "queue": queue})
+        facts = {"uid": uid, "request": {"workflow": "w.yaml", "on": queue}}
+        journal = RunJournal.create(folder / "journal.sqlite", facts)
         journal.append([Record(JobStarted(100, 0), at_s=100.5)] if uid == "aa" else [])
-        journal.predict([PredictedStart(0, "twin", 90.0 + len(name), 1, 60, 99.0, 1)])
+        journal.predict([PredictedStart(0, "twin", 90.0 + int(name[-1]), 1, 60, 99.0, 1)])
         journal.close()
     found = past_predictions(tmp_path, "local")
     assert [(p.tag, p.predicted_s, p.started_s) for p in found] == [

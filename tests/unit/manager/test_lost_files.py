@@ -1,4 +1,5 @@
-"""Finished tasks whose outputs are gone: which run again, and that a run with them comes to its end."""
+"""Finished tasks whose outputs are gone: which run again, and that a run with them comes to its
+end."""
 
 from __future__ import annotations
 
@@ -12,16 +13,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.unit.report.told_runs import recorded
 
-from windrow.manager import events as e
 from windrow.manager.core import Core
-from windrow.manager.journal import Record
-from windrow.manager.lost_files import LostFile, is_gone_from, lost_files
-from windrow.manager.states import TaskState
-from windrow.manager.story import Kept, RunStory
 from windrow.manager.terms import Terms
 from windrow.model import Runnable, Task, Workflow
 from windrow.model.site import Site
 from windrow.report.run.explanation import explain_task
+from windrow.story import events as e
+from windrow.story.journal import Record
+from windrow.story.lost_files import LostFile, is_gone_from, lost_files
+from windrow.story.states import TaskState
+from windrow.story.story import Kept, RunStory
 from windrow.strategies import Decision, JobPlan, Work
 
 
@@ -34,7 +35,14 @@ def drawn(chance: random.Random) -> Workflow:
         makers = sorted({f"t{name[1:].partition('.')[0]}" for name in read})
         made = [f"f{number}.{i}" for i in range(chance.randint(1, 2))]
         tasks.append(
-            Task(f"t{number}", 5, parents=tuple(makers), inputs=tuple(read), outputs=tuple(made), command=("x",))
+            Task(
+                f"t{number}",
+                5,
+                parents=tuple(makers),
+                inputs=tuple(read),
+                outputs=tuple(made),
+                command=("x",),
+            )
         )
         files += made
     return Workflow.from_tasks("drawn", tasks)
@@ -52,12 +60,15 @@ def closed_below(workflow: Workflow, chance: random.Random) -> set[int]:
 @pytest.mark.slow
 @given(st.randoms(use_true_random=False))
 def test_exactly_what_is_needed_runs_again(chance: random.Random) -> None:
-    """By the definition: the least set that holds every finished maker of a lost file which a task that runs reads."""
+    """By the definition: the least set that holds every finished maker of a lost file which a task
+    that runs reads."""
     workflow = drawn(chance)
     done = closed_below(workflow, chance)
     gone = {file.id for file in workflow.files if chance.random() < 0.4}
     left = [task for task in range(len(workflow)) if task not in done]
-    found = lost_files(Runnable.of(workflow, "/w"), left, done.__contains__, lambda _, name: name in gone)
+    found = lost_files(
+        Runnable.of(workflow, "/w"), left, done.__contains__, lambda _, name: name in gone
+    )
     expected: set[int] = set()
     for _ in range(len(workflow)):
         runs = expected.union(left)
@@ -84,10 +95,16 @@ def test_of_a_complete_run_results_are_made_again(chance: random.Random) -> None
     wanted = gone - read
     expected: set[int] = set()
     for _ in range(len(workflow) + 1):
-        expected = {task for task in range(len(workflow)) if wanted.intersection(workflow.task(task).outputs)}
+        expected = {
+            task
+            for task in range(len(workflow))
+            if wanted.intersection(workflow.task(task).outputs)
+        }
         wanted |= {name for task in expected for name in workflow.task(task).inputs} & gone
     assert [lost.maker for lost in found] == sorted(expected)
-    assert all(lost.file in workflow.task(lost.maker).outputs and lost.file in gone for lost in found)
+    assert all(
+        lost.file in workflow.task(lost.maker).outputs and lost.file in gone for lost in found
+    )
 
 
 class Driver:
@@ -109,7 +126,13 @@ class Driver:
         number = self.core.submitted
         end = e.TaskFailed(0, task) if fails else e.TaskFinished(0, task)
         plan = e.JobsPlanned(0, Decision((JobPlan((task,), 1, 5, 60),)))
-        for event in (plan, e.JobStarted(0, number), e.TaskStarted(0, number, task), end, e.JobEnded(0, number)):
+        for event in (
+            plan,
+            e.JobStarted(0, number),
+            e.TaskStarted(0, number, task),
+            end,
+            e.JobEnded(0, number),
+        ):
             self.core.handle(event)
             self.core.check()
         self.ran[task] += 1
@@ -139,13 +162,16 @@ def test_a_run_with_undone_tasks_comes_to_its_end(chance: random.Random, fails: 
         assert driver.ran == expected
     for task in core.blocked:
         assert not core.is_done(task)
-    assert len(core.blocked) + len(core.failed) == sum(not core.is_done(task) for task in range(len(workflow)))
+    assert len(core.blocked) + len(core.failed) == sum(
+        not core.is_done(task) for task in range(len(workflow))
+    )
 
 
 @pytest.mark.slow
 @given(st.randoms(use_true_random=False))
 def test_one_failed_task_is_tried_again_and_no_other(chance: random.Random) -> None:
-    """Two tasks failed; one is tried again: what the other blocks stays blocked, everything else comes to its end."""
+    """Two tasks failed; one is tried again: what the other blocks stays blocked, everything else
+    comes to its end."""
     workflow = drawn(chance)
     driver = Driver(workflow, chance)
     core = driver.core
@@ -171,7 +197,9 @@ def test_one_failed_task_is_tried_again_and_no_other(chance: random.Random) -> N
 def test_what_was_kept_is_done_without_an_attempt() -> None:
     workflow = Workflow.from_tasks("w", [Task("a", 1), Task("b", 1, parents=("a",))])
     driver = Driver(workflow, random.Random(1))
-    kept = Record(e.TaskKept(0, 0), {"run": "w-1", "started_s": 1.0, "ended_s": 2.0, "hosts": ["n1"]})
+    kept = Record(
+        e.TaskKept(0, 0), {"run": "w-1", "started_s": 1.0, "ended_s": 2.0, "hosts": ["n1"]}
+    )
     story = RunStory.of(workflow, [kept])
     driver.core.handle(kept.event)
     assert driver.ready == (1,)
@@ -210,11 +238,18 @@ def test_links_and_folders_count_as_what_they_lead_to(kind: str, tmp_path: Path)
 
 def test_the_story_tells_why_a_task_runs_again() -> None:
     made = Task("maker", 1, outputs=("f",))
-    workflow = Workflow.from_tasks("w", [made, Task("reader", 1, parents=("maker",), inputs=("f",))])
+    workflow = Workflow.from_tasks(
+        "w", [made, Task("reader", 1, parents=("maker",), inputs=("f",))]
+    )
     plan = e.JobsPlanned(0, Decision((JobPlan((0,), 1, 5, 60),)))
     lost = {"maker": 0, "file": "f", "reader": 1}
-    before = [Record(event) for event in (e.RunBegan(0), plan, e.TaskStarted(1, 0, 0), e.TaskFinished(2, 0))]
-    story = RunStory.of(workflow, [*before, Record(e.JobEnded(3, 0)), Record(e.TaskUndone(9, 0), lost)])
+    before = [
+        Record(event)
+        for event in (e.RunBegan(0), plan, e.TaskStarted(1, 0, 0), e.TaskFinished(2, 0))
+    ]
+    story = RunStory.of(
+        workflow, [*before, Record(e.JobEnded(3, 0)), Record(e.TaskUndone(9, 0), lost)]
+    )
     assert (story.tasks[0].state, story.count(TaskState.FINISHED)) == ("pending", 0)
     assert story.tasks[0].undone == [(9.0, LostFile(0, "f", 1))]
     assert any(

@@ -8,8 +8,11 @@ import pytest
 from tests.survival.toy import BEGIN_S, Fate, VirtualRun, abandoned, braid, toy
 
 from windrow.errors import OutsideError
-from windrow.manager.core import Core
-from windrow.manager.events import (
+from windrow.manager.inbox import FORGOTTEN_S, POLL_S, SLOWEST_POLL_S, PollTimes
+from windrow.model.cause import Cause
+from windrow.queues.port import JobSpec, JobState, SpecError
+from windrow.queues.simulated import Mood
+from windrow.story.events import (
     Event,
     JobKilled,
     JobsPlanned,
@@ -20,11 +23,8 @@ from windrow.manager.events import (
     TaskFinished,
     TaskStarted,
 )
-from windrow.manager.inbox import FORGOTTEN_S, POLL_S, SLOWEST_POLL_S, PollTimes
-from windrow.manager.journal import Record, RunJournal
-from windrow.manager.states import TaskState
-from windrow.queues.port import JobSpec, JobState, SpecError
-from windrow.queues.simulated import Mood
+from windrow.story.journal import Record, RunJournal
+from windrow.story.states import TaskState
 from windrow.strategies import Decision, JobPlan
 
 
@@ -59,7 +59,9 @@ def test_a_decision_is_journaled_before_anything_is_submitted(run: VirtualRun) -
     run.world.queue.submit_array = spying  # type: ignore[method-assign, assignment]
     assert run.go_on()
     for kinds in seen:
-        planned = sum(len(r.event.decision.jobs) for r in run.records() if isinstance(r.event, JobsPlanned))
+        planned = sum(
+            len(r.event.decision.jobs) for r in run.records() if isinstance(r.event, JobsPlanned)
+        )
         assert "JobsPlanned" in kinds
         assert kinds.count("JobSubmitted") < planned
 
@@ -109,12 +111,17 @@ def test_a_submission_without_an_answer_is_looked_for(run: VirtualRun) -> None:
     run.world.mood = lambda call: next(answers, Mood.GOOD) if call == "submit" else Mood.GOOD
     assert run.go_on()
     run.check_complete()
-    found = [r for r in run.records() if isinstance(r.event, JobSubmitted) and r.detail == {"found": True}]
+    found = [
+        r
+        for r in run.records()
+        if isinstance(r.event, JobSubmitted) and r.detail == {"found": True}
+    ]
     assert len(found) == 1  # the first was taken, the second was not and went out once more
 
 
 def submitted_twice(run: VirtualRun) -> None:
-    """The first submission gets no answer, cannot be found, and arrives before the second one after all."""
+    """The first submission gets no answer, cannot be found, and arrives before the second one after
+    all."""
     answers = iter([Mood.LATE])
     run.world.mood = lambda call: next(answers, Mood.GOOD) if call == "submit" else Mood.GOOD
     run.world.queue.late_s = 3  # the second one is submitted after 2 s
@@ -148,8 +155,11 @@ def test_a_job_that_the_queue_has_twice_is_stopped_where_it_runs(run: VirtualRun
     assert run.world.queue.jobs["c2"].status.state is JobState.CANCELLED
 
 
-def test_a_submission_that_arrives_after_its_job_was_given_up_begins_nothing(run: VirtualRun) -> None:
-    """It got no answer, could not be found, and the run was stopped before it was submitted again."""
+def test_a_submission_that_arrives_after_its_job_was_given_up_begins_nothing(
+    run: VirtualRun,
+) -> None:
+    """It got no answer, could not be found, and the run was stopped before it was submitted
+    again."""
     answers = iter([Mood.LATE])
     run.world.mood = lambda call: next(answers, Mood.GOOD) if call == "submit" else Mood.GOOD
     run.world.queue.late_s = 100
@@ -166,7 +176,8 @@ def test_a_submission_that_arrives_after_its_job_was_given_up_begins_nothing(run
 
 
 def test_nothing_is_decided_after_a_stop(run: VirtualRun) -> None:
-    """A decision was due while the queue put jobs off; when it listens again, nobody wants them any more."""
+    """A decision was due while the queue put jobs off; when it listens again, nobody wants them any
+    more."""
     run.runnable = braid(9)
     calls = 0
 
@@ -208,7 +219,9 @@ def test_after_a_refusal_nothing_else_is_submitted(run: VirtualRun) -> None:
 
 def test_a_job_that_is_put_off_is_foretold_once(run: VirtualRun) -> None:
     full_until = run.world.now_s + 60
-    run.world.mood = lambda call: Mood.DOWN if call == "submit" and run.world.now_s < full_until else Mood.GOOD
+    run.world.mood = lambda call: (
+        Mood.DOWN if call == "submit" and run.world.now_s < full_until else Mood.GOOD
+    )
     assert run.go_on()
     journal = RunJournal.open(run.path / "journal.sqlite")
     said = [(prediction.job, prediction.source) for prediction in journal.predictions()]
@@ -235,7 +248,8 @@ def test_a_job_that_the_queue_forgets_is_given_up_after_a_while(run: VirtualRun)
 
 @pytest.mark.slow
 def test_a_forgotten_job_is_heard_before_it_is_given_up(tmp_path: Path) -> None:
-    """Where more jobs wait than are listened to, and the queue forgot one that has done its work."""
+    """Where more jobs wait than are listened to, and the queue forgot one that has done its
+    work."""
     run = toy(tmp_path / "run", runnable=braid(width=60), nodes=50)
     assert not run.go_on(Fate(100))
     run.wait(400)
@@ -246,25 +260,29 @@ def test_a_forgotten_job_is_heard_before_it_is_given_up(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("step_s", [-86_400, 86_400])
 def test_a_clock_that_was_set_does_not_make_a_task_long(run: VirtualRun, step_s: int) -> None:
-    """A job expired, and by the clock of whoever noticed it had lasted a day, or less than nothing."""
-    core = Core(*run.fresh())
+    """A job expired, and by the clock of whoever noticed it had lasted a day, or less than
+    nothing."""
+    core = run.fresh()
     plan = JobPlan((0,), 1, 3, 12)
     core.handle(RunBegan(1000))
     core.handle(JobsPlanned(1000, Decision((plan,))))
     core.handle(JobStarted(1001, 0))
     core.handle(TaskStarted(1001, 0, 0))
-    core.handle(JobKilled(1012 + step_s, 0))
+    core.handle(JobKilled(1012 + step_s, 0, Cause.TIME_LIMIT))
     assert core.work.expected_s[0] == (24 if step_s > 0 else 3)
 
 
-def test_a_job_whose_work_was_done_by_a_lost_one_is_stopped_after_a_restart(run: VirtualRun) -> None:
-    """Job 0 was given up, job 1 was submitted in its place, and then it came to light that job 0 had done it all."""
+def test_a_job_whose_work_was_done_by_a_lost_one_is_stopped_after_a_restart(
+    run: VirtualRun,
+) -> None:
+    """Job 0 was given up, job 1 was submitted in its place, and then it came to light that job 0
+    had done it all."""
     plan = Decision((JobPlan((0,), 1, 3, 12),))
     lost: list[Event] = [
         JobsPlanned(2, plan),
         JobSubmitted(3, 0, "a"),
         JobStarted(4, 0),
-        JobKilled(9, 0, False, "lost"),
+        JobKilled(9, 0, Cause.LOST, "lost"),
     ]
     again: list[Event] = [JobsPlanned(10, plan), JobSubmitted(11, 1, "b"), TaskFinished(12, 0)]
     run.hire().journal.append([Record(event) for event in (RunBegan(1), *lost, *again)])
@@ -296,8 +314,11 @@ def test_a_folder_that_cannot_be_written_is_named(run: VirtualRun) -> None:
 
 
 @pytest.mark.parametrize("deadly", range(4, 40, 3))
-def test_what_failed_while_nobody_listened_is_tried_by_the_first_resume(tmp_path: Path, deadly: int) -> None:
-    """`up-0` fails after its manager has died; the cause is removed; whoever comes next tries it again."""
+def test_what_failed_while_nobody_listened_is_tried_by_the_first_resume(
+    tmp_path: Path, deadly: int
+) -> None:
+    """`up-0` fails after its manager has died; the cause is removed; whoever comes next tries it
+    again."""
     run = toy(tmp_path / "run", "one-job", failure=lambda task: "exit code 1" if task == 1 else "")
     if run.go_on(Fate(deadly)):
         return  # it died not, and had failed before

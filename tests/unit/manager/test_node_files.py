@@ -1,4 +1,5 @@
-"""Data on the disks of nodes: what a journal tells of it, in numbers worked out by hand; and what older ones do not."""
+"""Data on the disks of nodes: what a journal tells of it, in numbers worked out by hand; and what
+older ones do not."""
 
 from __future__ import annotations
 
@@ -9,13 +10,13 @@ from tests.unit.report import told_runs as run
 
 from windrow.agent.event_file import AttemptFinished, OutputsCommitted, decode, encode
 from windrow.agent.order import Moved
-from windrow.manager import events as e
-from windrow.manager.figures import RecordedRun
-from windrow.manager.journal import Record
-from windrow.manager.node_files import RoleData, data_by_role, space_on_nodes
-from windrow.manager.translate import from_agent
 from windrow.model import File, Task, Workflow
 from windrow.report.run.page import run_page
+from windrow.story import events as e
+from windrow.story.figures import RecordedRun
+from windrow.story.journal import Record
+from windrow.story.node_files import RoleData, data_by_role, space_on_nodes
+from windrow.story.translate import from_agent
 from windrow.strategies import JobPlan
 
 WORKFLOW = Workflow.from_tasks(
@@ -30,17 +31,22 @@ WORKFLOW = Workflow.from_tasks(
 )
 
 
-def finished(at_s: float, task: int, begun_s: float, size: int, local: str, *moved: tuple[str, str, int]) -> Record:
+def finished(
+    at_s: float, task: int, begun_s: float, size: int, local: str, *moved: tuple[str, str, int]
+) -> Record:
     """As an agent's file and the journal have it."""
     told = tuple(Moved(*one) for one in moved)
-    written = AttemptFinished(at_s, task, 1, begun_s, 0.1, 0, (size,), local=(local,) if local else (), moved=told)
+    written = AttemptFinished(
+        at_s, task, 1, begun_s, 0.1, 0, (size,), local=(local,) if local else (), moved=told
+    )
     found = from_agent(0, decode(encode(written).encode()))
     assert found is not None
     return found
 
 
 def two_nodes(*, job: int = 0) -> list[Record]:
-    """Task b1 runs on the other node than a1, whose output has to come there through the shared files."""
+    """Task b1 runs on the other node than a1, whose output has to come there through the shared
+    files."""
     begun = Record(e.RunBegan(1000))
     hosts: dict[str, Any] = {"hosts": ["n0", "n1"]}
     committed = from_agent(job, OutputsCommitted(1033.0, 1, ("m1",)))
@@ -70,13 +76,22 @@ def told(records: list[Record]) -> RecordedRun:
 def test_links_roles_and_hits() -> None:
     assert data_by_role(told(two_nodes()).story) == [
         RoleData("endpoint", committed_bytes=12),
-        RoleData("pipeline", home_bytes=20, hit_bytes=10, stayed_bytes=30, committed_bytes=20, brought=1, hits=1),
+        RoleData(
+            "pipeline",
+            home_bytes=20,
+            hit_bytes=10,
+            stayed_bytes=30,
+            committed_bytes=20,
+            brought=1,
+            hits=1,
+        ),
         RoleData("batch", home_bytes=140, nodes_bytes=60, brought=2),
     ]
 
 
 def test_space_on_each_node_over_time() -> None:
-    """What was brought or committed is there until the end; m0, which was on its node alone, until b0 has read it."""
+    """What was brought or committed is there until the end; m0, which was on its node alone, until
+    b0 has read it."""
     assert space_on_nodes(told(two_nodes())) == {
         "n0": [(20, 110), (31, 115), (33, 142), (40, 132), (60, 0)],
         "n1": [(20, 120), (60, 0)],

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from windrow.manager import events as e
-from windrow.manager.states import JOB_MOVES, RUN_MOVES, TASK_MOVES, JobStage, RunState, TaskState
-from windrow.manager.story import RunStory
 from windrow.model import Task, Workflow
+from windrow.story import events as e
+from windrow.story.states import JOB_MOVES, RUN_MOVES, TASK_MOVES, JobStage, RunState, TaskState
+from windrow.story.story import RunStory
 
 TABLES: list[tuple[type[StrEnum], Mapping[Any, tuple[StrEnum, ...]], StrEnum]] = [
     (TaskState, TASK_MOVES, TaskState.PENDING),

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from windrow.manager import events as e
-from windrow.manager.journal import Record
-from windrow.manager.story import RunStory
 from windrow.model import Task, Workflow
+from windrow.model.cause import Cause
+from windrow.story import events as e
+from windrow.story.journal import Record
+from windrow.story.story import RunStory
 from windrow.strategies import Decision, JobPlan
 
 CHAIN = Workflow.from_tasks(
-    "chain", [Task("a", 1), Task("b", 1, parents=("a",)), Task("c", 1, parents=("b",)), Task("free", 1)]
+    "chain",
+    [Task("a", 1), Task("b", 1, parents=("a",)), Task("c", 1, parents=("b",)), Task("free", 1)],
 )
 A, B, C, FREE = range(4)
 
@@ -37,10 +39,21 @@ def test_a_run_from_beginning_to_end() -> None:
     )
     assert states(story) == ["finished", "submitted", "submitted", "submitted"]
     job = story.jobs[0]
-    assert (job.state, job.id, job.submitted_s, job.started_s, job.hosts) == ("running", "77", 11.25, 20.0, ("n1",))
+    assert (job.state, job.id, job.submitted_s, job.started_s, job.hosts) == (
+        "running",
+        "77",
+        11.25,
+        20.0,
+        ("n1",),
+    )
     assert story.decisions[0].forecast == "twin"
     (attempt,) = story.tasks[A].attempts
-    assert (attempt.started_s, attempt.ended_s, attempt.outcome, attempt.peak_bytes) == (21.5, 22.75, "finished", 7)
+    assert (attempt.started_s, attempt.ended_s, attempt.outcome, attempt.peak_bytes) == (
+        21.5,
+        22.75,
+        "finished",
+        7,
+    )
     for task in (B, C, FREE):
         story.hear(Record(e.TaskStarted(23, 0, task)))
         story.hear(Record(e.TaskFinished(24, task)))
@@ -51,13 +64,20 @@ def test_a_run_from_beginning_to_end() -> None:
 
 def test_a_job_found_under_another_id_was_submitted_when_it_first_was() -> None:
     found = Record(e.JobSubmitted(30, 0, "76"), {"found": True})
-    job = told(e.RunBegan(1), plan(A), e.JobSubmitted(11, 0, "77"), e.JobStarted(20, 0), found).jobs[0]
+    job = told(
+        e.RunBegan(1), plan(A), e.JobSubmitted(11, 0, "77"), e.JobStarted(20, 0), found
+    ).jobs[0]
     assert (job.id, job.submitted_s, job.started_s) == ("76", 11.0, 20.0)
 
 
 def test_a_job_is_killed_and_what_it_ran_is_lost() -> None:
-    started = (plan(A, FREE), e.JobSubmitted(11, 0, "77"), e.JobStarted(20, 0), e.TaskStarted(21, 0, A))
-    story = told(e.RunBegan(1), *started, e.JobKilled(30, 0, False, "a node failed"))
+    started = (
+        plan(A, FREE),
+        e.JobSubmitted(11, 0, "77"),
+        e.JobStarted(20, 0),
+        e.TaskStarted(21, 0, A),
+    )
+    story = told(e.RunBegan(1), *started, e.JobKilled(30, 0, Cause.NODE_FAILED, "a node failed"))
     assert states(story) == ["pending"] * 4
     (attempt,) = story.tasks[A].attempts
     assert (attempt.outcome, attempt.why, attempt.ended_s) == ("lost", "a node failed", 30.0)
@@ -78,7 +98,10 @@ def test_failures_block_what_comes_after_until_the_run_goes_on() -> None:
         Record(e.TaskFailed(24, A), {"why": "exit code 2", "exit": 2, "tail": "help"}),
     )
     assert states(story) == ["failed", "blocked", "blocked", "submitted"]
-    assert [(a.outcome, a.exit, a.tail) for a in story.tasks[A].attempts] == [("failed", 1, ""), ("failed", 2, "help")]
+    assert [(a.outcome, a.exit, a.tail) for a in story.tasks[A].attempts] == [
+        ("failed", 1, ""),
+        ("failed", 2, "help"),
+    ]
     story.hear(Record(e.RunBegan(50)))
     assert states(story) == ["pending", "pending", "pending", "submitted"]
     assert (story.begun_s, story.resumed_s) == (1.0, [50.0])

@@ -1,4 +1,5 @@
-"""What the queue says of jobs that wait is kept for all who tell of the run, and nothing waits in silence."""
+"""What the queue says of jobs that wait is kept for all who tell of the run, and nothing waits in
+silence."""
 
 from __future__ import annotations
 
@@ -9,11 +10,13 @@ import pytest
 from tests.survival.toy import VirtualRun, toy
 from tests.unit.report.told_runs import recorded
 
-from windrow.manager.journal import RunJournal
-from windrow.manager.story import RunStory
-from windrow.manager.waiting import nothing_can_start
+from windrow.forecast.guard import Guard
+from windrow.manager.outpost import ROUNDS
 from windrow.queues.port import JobState
 from windrow.report.run.explanation import explain_job, explain_task
+from windrow.story.journal import QueueWords, RunJournal
+from windrow.story.story import RunStory
+from windrow.story.waiting import nothing_can_start
 
 
 @pytest.fixture
@@ -21,9 +24,9 @@ def run(tmp_path: Path) -> VirtualRun:
     return toy(tmp_path / "run")
 
 
-def queue_words(run: VirtualRun) -> dict[str, object]:
+def queue_words(run: VirtualRun) -> QueueWords:
     journal = RunJournal.open(run.path / "journal.sqlite")
-    words: dict[str, object] = journal.facts().get("queue_words", {})
+    words = QueueWords.read(journal.facts())
     journal.close()
     return words
 
@@ -32,7 +35,8 @@ def test_the_queues_reasons_are_kept_while_they_hold(run: VirtualRun) -> None:
     queue = run.world.queue
     status = queue.status
     queue.status = lambda ids: {  # type: ignore[method-assign]
-        i: replace(s, reason="Priority" if s.state is JobState.WAITING else "") for i, s in status(ids).items()
+        i: replace(s, reason="Priority" if s.state is JobState.WAITING else "")
+        for i, s in status(ids).items()
     }
     queue.holds = lambda _: True
     manager = run.hire()
@@ -40,12 +44,12 @@ def test_the_queues_reasons_are_kept_while_they_hold(run: VirtualRun) -> None:
     for _ in range(5):
         run.look(manager)
         run.wait(1)
-    assert queue_words(run) == {"reasons": {"0": "Priority"}, "trouble": ""}
+    assert queue_words(run) == QueueWords(reasons={0: "Priority"})
     queue.holds = lambda _: False
     queue.release()
     run.drive(manager)
     run.check_complete()
-    assert queue_words(run)["reasons"] == {}
+    assert queue_words(run).reasons == {}
 
 
 def test_a_run_waits_and_says_so_while_no_node_takes_jobs(run: VirtualRun) -> None:
@@ -65,11 +69,11 @@ def test_a_run_waits_and_says_so_while_no_node_takes_jobs(run: VirtualRun) -> No
         run.wait(1)
     assert not run.world.queue.jobs
     words = "nothing more can be submitted: no node accepts new jobs now"
-    assert queue_words(run) == {"reasons": {}, "trouble": words}
+    assert queue_words(run) == QueueWords(words)
     run.drive(manager)
     run.check_complete()
     assert len([at_s for at_s in asked if at_s < back_s]) < 25  # ever more rarely
-    assert queue_words(run) == {"reasons": {}, "trouble": ""}
+    assert queue_words(run) == QueueWords()
 
 
 def waiting(run: VirtualRun, *reasons: str) -> RunStory:
@@ -101,3 +105,27 @@ def test_a_run_that_only_has_to_wait_is_not(run: VirtualRun, word: str) -> None:
 
 def test_a_held_job_is_told_how_to_release(run: VirtualRun) -> None:
     assert nothing_can_start(waiting(run, "JobHeldUser")).endswith("fix: scontrol release c1")
+
+
+def test_a_run_believes_the_queue_that_says_otherwise(run: VirtualRun) -> None:
+    """By the jobs that are shown it would start at once; the queue says twenty minutes, once."""
+    world = run.world
+    asked: list[int] = []
+
+    def probe(nodes: int, walltime_s: int) -> float:
+        del walltime_s
+        asked.append(nodes)
+        return world.now_s + 1200.0
+
+    world.queue.holds = lambda _: True
+    manager = run.hire()
+    (outpost,) = manager.outposts
+    outpost.guard = Guard(probe, world.queue.snapshot, lambda: world.now_s)
+    manager.begin()
+    run.look(manager)
+    first = run.story().decisions[0].decision
+    assert "expected wait by the batch system 20.0 min, by the jobs that it shows none" in first.why
+    assert 1 <= len(asked) <= ROUNDS
+    (used,) = [p for p in manager.journal.predictions() if p.used and p.job == 0]
+    assert used.source == "probe"
+    assert used.start_s - used.at_s == pytest.approx(1200, abs=2)

@@ -11,7 +11,10 @@ from windrow.model.conditions import conjuncts, parse_condition
 
 _NUMBERS = st.integers(0, 3)
 _COMPARISONS = st.builds(
-    "{} {} {}".format, st.sampled_from("ab"), st.sampled_from(["==", "!=", "<", "<=", ">", ">="]), _NUMBERS
+    "{} {} {}".format,
+    st.sampled_from("ab"),
+    st.sampled_from(["==", "!=", "<", "<=", ">", ">="]),
+    _NUMBERS,
 )
 _TEXTS = st.recursive(
     _COMPARISONS,
@@ -35,7 +38,9 @@ def test_texts_sizes_and_what_is_missing() -> None:
     has: dict[str, float | str] = {"gpu": "A100", "memory": 256 * 2**30}
     assert parse_condition("GPU == 'a100' && Memory >= 128GiB").holds(has)
     assert parse_condition("processor != OPTERON").holds(has)
-    assert not parse_condition("processor == OPTERON || disk > 0 || gpu == 100 || memory == a100").holds(has)
+    assert not parse_condition(
+        "processor == OPTERON || disk > 0 || gpu == 100 || memory == a100"
+    ).holds(has)
     parts = conjuncts(parse_condition("a == 1 && (b == 2 || c == 3)"))
     assert [part.text for part in parts] == ["a == 1", "b == 2 || c == 3"]
 

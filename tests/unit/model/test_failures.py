@@ -15,7 +15,9 @@ DAY_S = 86400
 def test_how_they_are_written() -> None:
     assert read_failures("nodes=30d,repair=4h") == Failures(30 * DAY_S, 4 * 3600.0)
     assert read_failures(" nodes = 90 , shape=0.7") == Failures(90, 4 * 3600.0, 0.7)
-    assert read_failures("tasks=1%,away=5m,queue=2h") == Failures(tasks=0.01, queue_s=7200, away_s=300)
+    assert read_failures("tasks=1%,away=5m,queue=2h") == Failures(
+        tasks=0.01, queue_s=7200, away_s=300
+    )
     assert read_failures("manager=1d").in_shell
     assert not read_failures("nodes=1d").in_shell
     assert read_failures("nodes=1d,jobs=lost") == Failures(DAY_S, loses=True)
@@ -53,7 +55,8 @@ def test_what_is_refused(text: str, words: str) -> None:
 
 @pytest.mark.parametrize("shape", [0.5, 1.0, 4.0])
 def test_a_draw(shape: float) -> None:
-    """Nodes that are out do not fail again; from the first day on as many fail as the mean says, whatever the shape."""
+    """Nodes that are out do not fail again; from the first day on as many fail as the mean says,
+    whatever the shape."""
     failures = Failures(5 * DAY_S, 6 * 3600, shape)
     rows = failures.draw(7, 3000, 1000, 1000 + 40 * DAY_S)
     assert np.array_equal(rows, failures.draw(7, 3000, 1000, 1000 + 40 * DAY_S))
@@ -70,5 +73,7 @@ def test_a_draw(shape: float) -> None:
 
 
 def test_more_than_anyone_can_want_is_refused() -> None:
-    with pytest.raises(UserError, match="nodes would fail more than 5,000,000 times; let them fail less often"):
+    with pytest.raises(
+        UserError, match="nodes would fail more than 5,000,000 times; let them fail less often"
+    ):
         Failures(1, 1).draw(0, 1000, 0, 30 * DAY_S)

@@ -1,4 +1,5 @@
-"""Hazards against scipy: special functions, numerical integration; and against what a moment in a long life sees."""
+"""Hazards against scipy: special functions, numerical integration; and against what a moment in a
+long life sees."""
 
 from __future__ import annotations
 
@@ -16,12 +17,18 @@ scipy = pytest.importorskip("scipy")  # which loads its parts when they are used
 
 shapes, lives = st.floats(0.1, 20), st.floats(-3, 3).map(lambda x: 10**x)
 hazards = st.builds(
-    Hazard, shapes, st.none() | st.just(1e5), st.just(0.0) | st.floats(1e-8, 1e-4), st.just(0.0) | st.floats(1e-8, 1e-4)
+    Hazard,
+    shapes,
+    st.none() | st.just(1e5),
+    st.just(0.0) | st.floats(1e-8, 1e-4),
+    st.just(0.0) | st.floats(1e-8, 1e-4),
 )
 
 
 @given(shapes, lives, st.integers(1, 10_000))
-def test_a_node_of_unknown_age_is_in_the_middle_of_its_life(shape: float, times: float, nodes: int) -> None:
+def test_a_node_of_unknown_age_is_in_the_middle_of_its_life(
+    shape: float, times: float, nodes: int
+) -> None:
     scale_s = 3e6
     one = scipy.special.gammaincc(1 / shape, times**shape)
     found = Hazard(shape, scale_s)
@@ -31,7 +38,9 @@ def test_a_node_of_unknown_age_is_in_the_middle_of_its_life(shape: float, times:
 
 
 @given(hazards, st.integers(1, 64), st.floats(1, 1e6))
-def test_time_held_and_work_lost_by_numerical_integration(hazard: Hazard, nodes: int, seconds: float) -> None:
+def test_time_held_and_work_lost_by_numerical_integration(
+    hazard: Hazard, nodes: int, seconds: float
+) -> None:
     cuts = [seconds / 2**k for k in range(25)]
     held = sum(
         scipy.integrate.quad(lambda x: hazard.survival(nodes, x), b, a, epsabs=0, epsrel=1e-9)[0]
@@ -39,7 +48,9 @@ def test_time_held_and_work_lost_by_numerical_integration(hazard: Hazard, nodes:
     )
     assert hazard.held_s(nodes, seconds) == pytest.approx(held, rel=1e-3)
     lost = nodes * (held - seconds * hazard.survival(nodes, seconds))
-    assert hazard.lost_node_s(nodes, seconds) == pytest.approx(lost, rel=0.02, abs=2e-3 * nodes * seconds)
+    assert hazard.lost_node_s(nodes, seconds) == pytest.approx(
+        lost, rel=0.02, abs=2e-3 * nodes * seconds
+    )
 
 
 def test_drawn_lives_agree() -> None:
@@ -60,15 +71,21 @@ def test_drawn_lives_agree() -> None:
 
 
 @given(hazards, st.integers(1, 64), st.floats(1, 1e6), st.floats(1, 1e6))
-def test_longer_and_wider_is_riskier_and_pieces_help(hazard: Hazard, nodes: int, a: float, b: float) -> None:
+def test_longer_and_wider_is_riskier_and_pieces_help(
+    hazard: Hazard, nodes: int, a: float, b: float
+) -> None:
     short, long = sorted((a, b))
     assert hazard.survival(nodes, long) <= hazard.survival(nodes, short) <= 1
     assert hazard.survival(nodes + 1, long) <= hazard.survival(nodes, long)
     assert hazard.expected_s(nodes, long) >= long * (1 - 1e-9)
     assert Hazard(**asdict(hazard)) == hazard
     if hazard.shape == 1:  # without memory pieces never harm, and age does not matter
-        assert hazard.expected_s(nodes, long, short, 60) <= hazard.expected_s(nodes, long, None, 60) * (1 + 1e-6)
-        assert hazard.survival(nodes, short, 1e4) == pytest.approx(hazard.survival(nodes, short), rel=1e-9)
+        assert hazard.expected_s(nodes, long, short, 60) <= hazard.expected_s(
+            nodes, long, None, 60
+        ) * (1 + 1e-6)
+        assert hazard.survival(nodes, short, 1e4) == pytest.approx(
+            hazard.survival(nodes, short), rel=1e-9
+        )
     else:
         old, new = (hazard.survival(nodes, short, age_s) for age_s in (1e6, 0))
         assert (old - new) * (1 - hazard.shape) >= -1e-9

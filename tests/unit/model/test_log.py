@@ -8,11 +8,20 @@ import pytest
 from windrow.errors import UserError
 from windrow.model import Log, Repairs, format_duration, parse_duration
 
-GOOD = {"job": [7, 8], "submit_s": [0, 5], "nodes": [1, 2], "requested_s": [10, 20], "run_s": [4, 30], "user": [0, 1]}
+GOOD = {
+    "job": [7, 8],
+    "submit_s": [0, 5],
+    "nodes": [1, 2],
+    "requested_s": [10, 20],
+    "run_s": [4, 30],
+    "user": [0, 1],
+}
 
 
 def log(**changes: list[int]) -> Log:
-    job, submit, nodes, requested, run, user = (np.array(column) for column in (GOOD | changes).values())
+    job, submit, nodes, requested, run, user = (
+        np.array(column) for column in (GOOD | changes).values()
+    )
     return Log("x", 2, job, submit, nodes, requested, run, user)
 
 
@@ -61,15 +70,22 @@ def test_repairs_speak() -> None:
     ]
 
 
-@pytest.mark.parametrize(("text", "seconds"), [("90", 90), ("90s", 90), ("30m", 1800), ("1.5h", 5400), ("2D", 172800)])
+@pytest.mark.parametrize(
+    ("text", "seconds"), [("90", 90), ("90s", 90), ("30m", 1800), ("1.5h", 5400), ("2D", 172800)]
+)
 def test_durations(text: str, seconds: float) -> None:
     assert parse_duration(text) == seconds
 
 
-@pytest.mark.parametrize("text", ["", "h", "-3", "nan", "inf", "3 years", "1e400"])
+@pytest.mark.parametrize("text", ["", "h", "-3", "nan", "inf", "3 years"])
 def test_durations_refused(text: str) -> None:
     with pytest.raises(UserError, match="is not a duration"):
         parse_duration(text)
+
+
+def test_a_duration_that_is_too_long() -> None:
+    with pytest.raises(UserError, match="is too long"):
+        parse_duration("1e400")
 
 
 def test_durations_for_people() -> None:

@@ -1,4 +1,5 @@
-"""Room on nodes: a job's packing, a pool's placement and the count of nodes against slow, obvious versions."""
+"""Room on nodes: a job's packing, a pool's placement and the count of nodes against slow, obvious
+versions."""
 
 from __future__ import annotations
 
@@ -16,15 +17,28 @@ from windrow.strategies.levels import _first_fit
 
 CORES, MEMORY = 4, 8
 SHAPES = st.sampled_from(
-    [NodeShape(CORES), NodeShape(CORES, MEMORY), NodeShape(CORES, MEMORY, 6, (("gpus", 2), ("x", 3)))]
+    [
+        NodeShape(CORES),
+        NodeShape(CORES, MEMORY),
+        NodeShape(CORES, MEMORY, 6, (("gpus", 2), ("x", 3))),
+    ]
 )
-PARTS = st.builds(Need, st.integers(1, CORES), st.integers(0, MEMORY), st.just(0), st.just(0), st.just(()))
+PARTS = st.builds(
+    Need, st.integers(1, CORES), st.integers(0, MEMORY), st.just(0), st.just(0), st.just(())
+)
 NAMED = st.builds(
-    lambda cores, disk, gpus, x: Need(cores, 1, 0, disk, tuple((k, n) for k, n in (("gpus", gpus), ("x", x)) if n)),
+    lambda cores, disk, gpus, x: Need(
+        cores, 1, 0, disk, tuple((k, n) for k, n in (("gpus", gpus), ("x", x)) if n)
+    ),
     *(st.integers(1, 2), st.integers(0, 3), st.integers(0, 2), st.integers(0, 3)),
 )
 WHOLE = st.builds(
-    Need, st.just(1), st.just(0), st.integers(1, 3), st.integers(0, 1), st.sampled_from([(), (("gpus", 1),)])
+    Need,
+    st.just(1),
+    st.just(0),
+    st.integers(1, 3),
+    st.integers(0, 1),
+    st.sampled_from([(), (("gpus", 1),)]),
 )
 NEEDS = st.one_of(PARTS, NAMED, WHOLE)
 
@@ -69,9 +83,14 @@ class Slow:
 
 @given(st.lists(SHAPES, min_size=1, max_size=4), st.data())
 def test_room_is_what_adding_up_says(shapes: list[NodeShape], data: st.DataObject) -> None:
-    """On nodes that differ. A GPU is never two tasks' at a time, nor one that others have while another is free."""
+    """On nodes that differ. A GPU is never two tasks' at a time, nor one that others have while
+    another is free."""
     count = len(shapes)
-    nodes, slow, taken = Nodes(shapes), Slow(shapes, [[] for _ in shapes]), dict[int, tuple[int, ...]]()
+    nodes, slow, taken = (
+        Nodes(shapes),
+        Slow(shapes, [[] for _ in shapes]),
+        dict[int, tuple[int, ...]](),
+    )
     needs = data.draw(st.lists(NEEDS, max_size=25))
     nodes.busy_gpus = data.draw(st.sampled_from([frozenset(), frozenset({0})]))
     for task, need in enumerate(needs):
@@ -82,7 +101,9 @@ def test_room_is_what_adding_up_says(shapes: list[NodeShape], data: st.DataObjec
             nodes.take(task, need, places)
             slow.take(need, places)
             taken[task] = places
-            check_gpus(nodes, task, need, {t: needs[t] for t in taken if taken[t] == places and t != task})
+            check_gpus(
+                nodes, task, need, {t: needs[t] for t in taken if taken[t] == places and t != task}
+            )
         if data.draw(st.booleans()) and taken:
             gone = data.draw(st.sampled_from(sorted(taken)))
             nodes.give(gone)
@@ -92,10 +113,15 @@ def test_room_is_what_adding_up_says(shapes: list[NodeShape], data: st.DataObjec
             nodes.lose(lost)
         assert all((task in nodes) == (task in taken) for task in range(len(needs)))
         every = [(needs[other], at) for other, at in taken.items()]
-        held = [sum(shapes[place].cores for place in at) if its.nodes else its.cores for its, at in every]
+        held = [
+            sum(shapes[place].cores for place in at) if its.nodes else its.cores
+            for its, at in every
+        ]
         assert nodes.held().cores == sum(held)
     free = [CORES - sum(CORES if n.nodes else n.cores for n in here) for here in slow.on]
-    assert nodes.free_cores == sum(cores for place, cores in enumerate(free) if place not in slow.lost)
+    assert nodes.free_cores == sum(
+        cores for place, cores in enumerate(free) if place not in slow.lost
+    )
 
 
 def check_gpus(nodes: Nodes, task: int, need: Need, others: dict[int, Need]) -> None:
@@ -115,14 +141,21 @@ def check_gpus(nodes: Nodes, task: int, need: Need, others: dict[int, Need]) -> 
 
 
 @given(SHAPES, st.integers(1, 4), st.data())
-def test_a_job_starts_the_longest_that_has_room(shape: NodeShape, count: int, data: st.DataObject) -> None:
-    """Every task offered is tried, the longest first, equals by number, as often as one of them could start.
+def test_a_job_starts_the_longest_that_has_room(
+    shape: NodeShape, count: int, data: st.DataObject
+) -> None:
+    """Every task offered is tried, the longest first, equals by number, as often as one of them
+    could start.
 
-    Some have data on nodes, the most on the first of them: these start there before others, and elsewhere after them.
+    Some have data on nodes, the most on the first of them: these start there before others, and
+    elsewhere after them.
     """
     needs = data.draw(st.lists(NEEDS, max_size=20))
     length_s = [data.draw(st.integers(1, 3)) for _ in needs]
-    is_local, some = data.draw(st.booleans()), st.lists(st.integers(0, count - 1), unique=True, max_size=2)
+    is_local, some = (
+        data.draw(st.booleans()),
+        st.lists(st.integers(0, count - 1), unique=True, max_size=2),
+    )
     near = [data.draw(some) if is_local and not need.nodes else [] for need in needs]
     packing, slow = Packing(count, shape), Slow([shape] * count, [[] for _ in range(count)])
     packing.prefer = near.__getitem__ if is_local else None
@@ -145,7 +178,9 @@ def test_a_job_starts_the_longest_that_has_room(shape: NodeShape, count: int, da
                 offered.difference_update(one for one, _ in expected)
             running |= dict(expected)
             assert packing.start() == expected
-            assert packing.held.cores == sum(needs[t].nodes * CORES or needs[t].cores for t in running)
+            assert packing.held.cores == sum(
+                needs[t].nodes * CORES or needs[t].cores for t in running
+            )
         if data.draw(st.booleans()) and running:
             gone = data.draw(st.sampled_from(sorted(running)))
             packing.finish(gone)
@@ -153,7 +188,9 @@ def test_a_job_starts_the_longest_that_has_room(shape: NodeShape, count: int, da
 
 
 @given(SHAPES, st.integers(1, 4), st.data())
-def test_a_pool_places_in_the_order_of_asking(shape: NodeShape, count: int, data: st.DataObject) -> None:
+def test_a_pool_places_in_the_order_of_asking(
+    shape: NodeShape, count: int, data: st.DataObject
+) -> None:
     needs = data.draw(st.lists(NEEDS, max_size=20))
     placement, slow = Placement(count, shape), Slow([shape] * count, [[] for _ in range(count)])
     waiting: list[int] = []

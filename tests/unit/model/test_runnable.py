@@ -16,13 +16,16 @@ def a_runnable() -> Runnable:
         Task("a", 1.0, inputs=("given", "/far/given"), outputs=("made",)),
         Task("b", 1.0, parents=("a",), inputs=("made",)),
     ]
-    return Runnable(Workflow.from_tasks("w", tasks), (Step(("true",), "/here"), Step(("true",), "/there")))
+    return Runnable(
+        Workflow.from_tasks("w", tasks), (Step(("true",), "/here"), Step(("true",), "/there"))
+    )
 
 
 @pytest.mark.parametrize("missing", ["/here/given", "/far/given"])
 def test_an_input_that_nobody_makes_must_be_there(missing: str) -> None:
     with pytest.raises(
-        InputError, match=r"w\.yaml: task a reads .*given, which no task writes and which is not in /here"
+        InputError,
+        match=r"w\.yaml: task a reads .*given, which no task writes and which is not in /here",
     ):
         refuse_missing_inputs(Path("w.yaml"), a_runnable(), lambda path: str(path) != missing)
 

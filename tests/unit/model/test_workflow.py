@@ -48,7 +48,11 @@ def test_tasks_come_back_as_they_went_in() -> None:
         ([Task("a", 1, memory_bytes=-1)], "memory must not be negative: a"),
         ([Task("a", 1, parents=("a",))], "in a cycle: a -> a"),
         (
-            [Task("a", 1, parents=("c",)), Task("b", 1, parents=("a",)), Task("c", 1, parents=("b",))],
+            [
+                Task("a", 1, parents=("c",)),
+                Task("b", 1, parents=("a",)),
+                Task("c", 1, parents=("b",)),
+            ],
             "a -> b -> c -> a",
         ),
         ([Task("a", 1), Task("b", 1, parents=("a", "a"))], "given twice: b after a"),
@@ -77,7 +81,10 @@ def test_levels_are_longest_paths(n: int, density: float, random: object) -> Non
     graph = nx.DiGraph((i, j) for i in range(n) for j in range(i + 1, n) if rng.random() < density)
     graph.add_nodes_from(range(n))
     names = rng.permutation(n)
-    tasks = [Task(f"t{names[v]}", 1.0, parents=tuple(f"t{names[p]}" for p in graph.predecessors(v))) for v in range(n)]
+    tasks = [
+        Task(f"t{names[v]}", 1.0, parents=tuple(f"t{names[p]}" for p in graph.predecessors(v)))
+        for v in range(n)
+    ]
     workflow = Workflow.from_tasks("random", [tasks[i] for i in rng.permutation(n)])
     for level, generation in enumerate(nx.topological_generations(graph)):
         assert all(workflow.levels[workflow.number(f"t{names[v]}")] == level for v in generation)
@@ -85,11 +92,17 @@ def test_levels_are_longest_paths(n: int, density: float, random: object) -> Non
     assert all(place[p] < place[v] for v in range(n) for p in workflow.parents.of(v))
 
 
-@given(st.lists(st.tuples(st.integers(0, 5), st.sets(st.integers(0, 5)), st.integers(0, 9)), max_size=8), st.data())
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 5), st.sets(st.integers(0, 5)), st.integers(0, 9)), max_size=8
+    ),
+    st.data(),
+)
 def test_bytes_on_edges_are_of_files_from_parent_to_child(
     written: list[tuple[int, set[int], int]], data: st.DataObject
 ) -> None:
-    """Each file has a writer and readers; who reads what its parent has not written reads it from elsewhere."""
+    """Each file has a writer and readers; who reads what its parent has not written reads it from
+    elsewhere."""
     parents = [data.draw(st.sets(st.integers(0, i - 1))) if i else set() for i in range(6)]
     tasks = [
         Task(
@@ -101,7 +114,11 @@ def test_bytes_on_edges_are_of_files_from_parent_to_child(
         )
         for i in range(6)
     ]
-    workflow = Workflow.from_tasks("w", tasks, [File(f"f{k}", size) for k, (_, _, size) in enumerate(written)])
+    workflow = Workflow.from_tasks(
+        "w", tasks, [File(f"f{k}", size) for k, (_, _, size) in enumerate(written)]
+    )
     edges = zip(workflow.parents.sources().tolist(), workflow.parents.index.tolist(), strict=True)
-    expected = [sum(size for by, readers, size in written if by == a and b in readers) for b, a in edges]
+    expected = [
+        sum(size for by, readers, size in written if by == a and b in readers) for b, a in edges
+    ]
     assert workflow.edge_bytes.tolist() == expected

@@ -1,4 +1,5 @@
-"""The pool's core, driven by a made-up clock: what starts, what is tried again, what can never run."""
+"""The pool's core, driven by a made-up clock: what starts, what is tried again, what can never
+run."""
 
 from __future__ import annotations
 
@@ -13,8 +14,6 @@ from hypothesis import strategies as st
 from tests.unit.streams.small import streams, workflows
 
 from windrow.errors import UserError
-from windrow.lab.stream.simulation import run_by_pool
-from windrow.lab.stream.workload import Workload
 from windrow.model import NodeShape, Runnable, Step, Task, Workflow
 from windrow.pool.core import PoolAttempt, PoolCore, alone_s
 from windrow.pool.events import CANCELLED, COMPLETE, FAILED
@@ -22,6 +21,8 @@ from windrow.pool.workflow_state import ServedWorkflow, WorkflowPast
 from windrow.streams import Pool, Progress, find_policy
 from windrow.streams.estimates import length_s
 from windrow.streams.selection import at_random, by_descendants
+from windrow_lab.stream.simulation import run_by_pool
+from windrow_lab.stream.workload import Workload
 
 POLICIES = st.sampled_from(["bf", "sr", "sr-exact", "slop:0.5", "fes:1", "due:2"])
 SHAPE = NodeShape(4)
@@ -38,15 +39,21 @@ def core_of(policy: str, slots: int = 4, seed: int = 0) -> PoolCore:
 def graph(workflow: Workflow) -> nx.DiGraph:
     made = nx.DiGraph()
     made.add_nodes_from(range(len(workflow)))
-    made.add_edges_from((p, v) for v in range(len(workflow)) for p in workflow.parents.of(v).tolist())
+    made.add_edges_from(
+        (p, v) for v in range(len(workflow)) for p in workflow.parents.of(v).tolist()
+    )
     return made
 
 
 @pytest.mark.slow
 @given(streams(most_cores=3), POLICIES, st.integers(0, 3))
-def test_starts_are_those_of_the_simulated_pool(drawn: tuple[Workload, list[float]], policy: str, seed: int) -> None:
+def test_starts_are_those_of_the_simulated_pool(
+    drawn: tuple[Workload, list[float]], policy: str, seed: int
+) -> None:
     workload, arrivals = drawn
-    expected_starts, expected_ends = run_by_pool(Pool(4, find_policy(policy), seed=seed), workload, arrivals)
+    expected_starts, expected_ends = run_by_pool(
+        Pool(4, find_policy(policy), seed=seed), workload, arrivals
+    )
     core = core_of(policy, seed=seed)
     starts = [np.full(len(w), np.nan) for w in workload.workflows]
     running: list[tuple[float, int, PoolAttempt]] = []
@@ -72,7 +79,12 @@ def test_starts_are_those_of_the_simulated_pool(drawn: tuple[Workload, list[floa
 
 
 @pytest.mark.slow
-@given(st.lists(workflows(most_cores=4), min_size=1, max_size=4), POLICIES, st.integers(0, 2), st.data())
+@given(
+    st.lists(workflows(most_cores=4), min_size=1, max_size=4),
+    POLICIES,
+    st.integers(0, 2),
+    st.data(),
+)
 def test_whatever_tasks_do_all_rules_hold(
     drawn: list[Workflow], policy: str, retries: int, data: st.DataObject
 ) -> None:
@@ -106,7 +118,10 @@ def test_whatever_tasks_do_all_rules_hold(
             key = attempt.number, attempt.task
             begun[key] += 1
             assert attempt.attempt == begun[key]
-            assert all(finished[attempt.number, p] for p in drawn[attempt.number].parents.of(attempt.task).tolist())
+            assert all(
+                finished[attempt.number, p]
+                for p in drawn[attempt.number].parents.of(attempt.task).tolist()
+            )
             assert attempt not in running
             assert not finished[key]
             running.append(attempt)
@@ -124,7 +139,9 @@ def test_whatever_tasks_do_all_rules_hold(
 
 
 @given(workflows(most_tasks=9, most_cores=3), st.data())
-def test_after_a_restart_a_policy_sees_what_it_would_have_seen(workflow: Workflow, data: st.DataObject) -> None:
+def test_after_a_restart_a_policy_sees_what_it_would_have_seen(
+    workflow: Workflow, data: st.DataObject
+) -> None:
     whole = Progress(workflow)
     eligible = set(whole.entries())
     took_s = {}
@@ -210,7 +227,9 @@ def test_alone_is_between_the_bounds_of_list_scheduling(workflow: Workflow, slot
         sum(times[v] for v in path)
         for source in graph(workflow)
         for target in graph(workflow)
-        for path in ([[source]] if source == target else nx.all_simple_paths(graph(workflow), source, target))
+        for path in (
+            [[source]] if source == target else nx.all_simple_paths(graph(workflow), source, target)
+        )
     )
     alone = alone_s(served, SHAPE, slots, at_random)
     assert length_s(workflow, times, slots) - 1e-9 <= alone
@@ -218,8 +237,13 @@ def test_alone_is_between_the_bounds_of_list_scheduling(workflow: Workflow, slot
 
 
 def test_alone_by_hand() -> None:
-    """Two slots, a (1 s) before b (2 s), c (3 s) and d (1 s): b and c at 1, d at 3 beside c, all done at 4."""
-    tasks = [Task("a", 9.0), *(Task(name, 9.0, parents=("a",)) for name in "bc"), Task("d", 9.0, parents=("b",))]
+    """Two slots, a (1 s) before b (2 s), c (3 s) and d (1 s): b and c at 1, d at 3 beside c, all
+    done at 4."""
+    tasks = [
+        Task("a", 9.0),
+        *(Task(name, 9.0, parents=("a",)) for name in "bc"),
+        Task("d", 9.0, parents=("b",)),
+    ]
     workflow = Workflow.from_tasks("four", tasks)
     took = {0: 1.0, 1: 2.0, 2: 3.0, 3: 1.0}
     served = ServedWorkflow(1, runnable(workflow), SHAPE, WorkflowPast(took))

@@ -1,4 +1,5 @@
-"""A pool's folder and journal: many submit at once, and nothing that was written is lost or changed."""
+"""A pool's folder and journal: many submit at once, and nothing that was written is lost or
+changed."""
 
 from __future__ import annotations
 
@@ -26,7 +27,10 @@ from windrow.records.lock import RunLock
 
 
 def small(name: str = "one") -> Runnable:
-    tasks = [Task("a", 1.5, kind="k", outputs=("x",)), Task("b", 2.0, parents=("a",), inputs=("x",), cores=2)]
+    tasks = [
+        Task("a", 1.5, kind="k", outputs=("x",)),
+        Task("b", 2.0, parents=("a",), inputs=("x",), cores=2),
+    ]
     steps = (Step(("echo", "1"), "/tmp", env=(("A", "1"),)), Step(("echo", "2"), "/tmp", retries=2))
     return Runnable(Workflow.from_tasks(name, tasks, [File("x", 7)]), steps)
 
@@ -55,14 +59,19 @@ from windrow.pool.folder import PoolFolder
 for i in range(15):
     task = Task(f"{sys.argv[2]}-{i}", 1.0)
     print(PoolFolder(Path(sys.argv[1])).submit(Runnable(Workflow.from_tasks("w", [task]), (Step(("true",), "/"),))))
-"""
+"""  # noqa: E501
 
 
 @pytest.mark.slow
 def test_many_submit_at_once_and_each_gets_a_number_of_its_own(folder: PoolFolder) -> None:
     command = [sys.executable, "-c", SUBMITTER, str(folder.path)]
-    shells = [subprocess.Popen([*command, str(k)], stdout=subprocess.PIPE, text=True) for k in range(4)]
-    numbers = {k: [int(line) for line in shell.communicate(timeout=60)[0].split()] for k, shell in enumerate(shells)}
+    shells = [
+        subprocess.Popen([*command, str(k)], stdout=subprocess.PIPE, text=True) for k in range(4)
+    ]
+    numbers = {
+        k: [int(line) for line in shell.communicate(timeout=60)[0].split()]
+        for k, shell in enumerate(shells)
+    }
     assert sorted(n for found in numbers.values() for n in found) == list(range(1, 61))
     for k, found in numbers.items():
         assert found == sorted(found)
@@ -80,7 +89,9 @@ def test_a_folder_of_something_else_is_left_alone(tmp_path: Path) -> None:
     mine.mkdir(mode=0o755)
     mine.chmod(0o755)
     (mine / "outputs.csv").touch()
-    with pytest.raises(UserError, match=r"data is not a pool: it contains outputs\.csv; name a folder"):
+    with pytest.raises(
+        UserError, match=r"data is not a pool: it contains outputs\.csv; name a folder"
+    ):
         PoolFolder(mine).make()
     assert stat.S_IMODE(mine.stat().st_mode) == 0o755
     assert [p.name for p in mine.iterdir()] == ["outputs.csv"]
@@ -89,7 +100,9 @@ def test_a_folder_of_something_else_is_left_alone(tmp_path: Path) -> None:
         PoolFolder(mine).make()
 
 
-def test_a_pool_is_named_as_commands_must_name_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_pool_is_named_as_commands_must_name_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     assert pool_at("lab").address == "lab"
     assert pool_at(".windrow/pools/lab").address == "lab"
@@ -111,7 +124,9 @@ def test_odd_names_are_refused(name: str, tmp_path: Path) -> None:
         pool_at(name, tmp_path)
 
 
-def test_who_asks_for_an_unknown_pool_hears_of_the_known(folder: PoolFolder, tmp_path: Path) -> None:
+def test_who_asks_for_an_unknown_pool_hears_of_the_known(
+    folder: PoolFolder, tmp_path: Path
+) -> None:
     root = tmp_path / "pools"
     with pytest.raises(UserError, match="windrow pool lab starts one"):
         find_pool("lab", root)
@@ -144,7 +159,7 @@ def test_every_kind_of_event_comes_back_as_it_was(folder: PoolFolder) -> None:
     reader = PoolJournal.open(folder.journal)
     assert [event for _, event in reader.records()] == written
     assert [seq for seq, _ in reader.records(after=2)] == list(range(3, len(written) + 1))
-    assert reader.facts() == {"format": 1, "id": "7", "reserved": 2}
+    assert reader.facts() == {"format": 3, "id": "7", "reserved": 2}
 
 
 def test_a_journal_is_never_made_over_another(folder: PoolFolder) -> None:
@@ -162,7 +177,11 @@ def test_a_journal_of_rubbish_is_named(folder: PoolFolder) -> None:
 def test_names_in_a_journal_are_those_of_the_first_version(folder: PoolFolder) -> None:
     """The right-hand sides were written before classes were renamed."""
     written: list[tuple[e.Event, str, bytes]] = [
-        (e.WorkflowAccepted(10.0, 1, "w", 2), "WorkflowArrived", b'{"at_s":10.0,"number":1,"name":"w","tasks":2}'),
+        (
+            e.WorkflowAccepted(10.0, 1, "w", 2),
+            "WorkflowArrived",
+            b'{"at_s":10.0,"number":1,"name":"w","tasks":2}',
+        ),
         (
             e.PoolTaskStarted(12.0, 1, 0, 1, (0,), 2),
             "TaskStarted",
@@ -176,7 +195,8 @@ def test_names_in_a_journal_are_those_of_the_first_version(folder: PoolFolder) -
         (
             e.PoolTaskFailed(15.0, 1, 1, 1, 12.0, "exit 1", False, "t"),
             "TaskFailed",
-            b'{"at_s":15.0,"number":1,"task":1,"attempt":1,"begun_s":12.0,"why":"exit 1","final":false,"tail":"t"}',
+            b'{"at_s":15.0,"number":1,"task":1,"attempt":1,"begun_s":12.0,"why":"exit '
+            b'1","final":false,"tail":"t"}',
         ),
         (
             e.PoolTaskLost(16.0, 1, 1, 2, "gone"),
@@ -190,7 +210,9 @@ def test_names_in_a_journal_are_those_of_the_first_version(folder: PoolFolder) -
     with sqlite3.connect(folder.journal) as db:
         rows = db.execute("SELECT kind, body FROM events ORDER BY seq").fetchall()
     assert rows == [(kind, body) for _, kind, body in written]
-    assert [event for _, event in PoolJournal.open(folder.journal).records()] == [event for event, _, _ in written]
+    assert [event for _, event in PoolJournal.open(folder.journal).records()] == [
+        event for event, _, _ in written
+    ]
 
 
 def test_wait_makespan_response_and_slowdown_by_hand(folder: PoolFolder) -> None:
@@ -198,23 +220,37 @@ def test_wait_makespan_response_and_slowdown_by_hand(folder: PoolFolder) -> None
     PoolJournal.create(folder.journal, {})
     journal = PoolJournal.open(folder.journal, writable=True)
     journal.append([e.WorkflowAccepted(10.0, 1, "w", 2), e.WorkflowAccepted(11.0, 2, "v", 1)])
-    journal.append([e.PoolTaskStarted(12.0, 1, 0, 1, (0,), 2), e.PoolTaskFinished(15.0, 1, 0, 1, 12.0)])
+    journal.append(
+        [e.PoolTaskStarted(12.0, 1, 0, 1, (0,), 2), e.PoolTaskFinished(15.0, 1, 0, 1, 12.0)]
+    )
     told = PoolView(folder)
     workflow = told.story.workflows[1]
     assert (workflow.state, told.story.workflows[2].state) == ("waiting", "waiting")
     journal.append([e.PoolTaskStarted(16.0, 1, 1, 1, (0,), 3)])
     told.refresh()
-    assert (workflow.state, told.story.busy) == ("waiting", 0)  # nobody serves the pool: then nothing can run
+    assert (workflow.state, told.story.busy) == (
+        "waiting",
+        0,
+    )  # nobody serves the pool: then nothing can run
     lock = RunLock(folder.lock)
     journal.append([e.PoolTaskStarted(16.0, 1, 1, 2, (0,), 3)])
     told.refresh()
     assert (workflow.state, told.story.busy) == ("running", 3)
     lock.release()
-    journal.append([e.PoolTaskFinished(20.0, 1, 1, 1, 16.0), e.WorkflowEnded(20.0, 1, e.COMPLETE, 4.0)])
+    journal.append(
+        [e.PoolTaskFinished(20.0, 1, 1, 1, 16.0), e.WorkflowEnded(20.0, 1, e.COMPLETE, 4.0)]
+    )
     told.refresh()
-    assert (workflow.wait_s, workflow.makespan_s, workflow.response_s, workflow.slowdown) == (2.0, 8.0, 10.0, 2.5)
+    assert (workflow.wait_s, workflow.makespan_s, workflow.response_s, workflow.slowdown) == (
+        2.0,
+        8.0,
+        10.0,
+        2.5,
+    )
     assert told.story.figures()["slowdown"] == PoolFigure(2.5, 2.5)
-    journal.append([e.PoolTaskStarted(21.0, 2, 0, 1, (0,), 1), e.PoolTaskFinished(31.0, 2, 0, 1, 21.0)])
+    journal.append(
+        [e.PoolTaskStarted(21.0, 2, 0, 1, (0,), 1), e.PoolTaskFinished(31.0, 2, 0, 1, 21.0)]
+    )
     journal.append([e.WorkflowEnded(31.0, 2, e.COMPLETE, 5.0)])
     told.refresh()
     figures = {

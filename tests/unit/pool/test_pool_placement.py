@@ -16,7 +16,9 @@ NEEDS = st.one_of(
 
 
 @given(st.lists(NEEDS, min_size=1, max_size=20), st.data())
-def test_no_node_gives_more_than_it_has_and_nobody_is_overtaken(needs: list[Need], data: st.DataObject) -> None:
+def test_no_node_gives_more_than_it_has_and_nobody_is_overtaken(
+    needs: list[Need], data: st.DataObject
+) -> None:
     placement = Placement(3, NodeShape(4, 8))
     placed: dict[int, tuple[int, ...]] = {}
     order: list[int] = []

@@ -9,7 +9,8 @@ import threading
 NEW = os.O_CREAT | os.O_TRUNC
 os.chdir(sys.argv[1])
 
-# In a thread and a fork, which share places: 3,000 bytes, one after another; then 100 of them again, from a duplicate.
+# In a thread and a fork, which share places: 3,000 bytes, one after another; then 100 of them
+# again, from a duplicate.
 out = os.open("out", NEW | os.O_RDWR)
 thread = threading.Thread(target=os.write, args=(out, b"a" * 1000))
 thread.start()

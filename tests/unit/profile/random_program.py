@@ -1,4 +1,5 @@
-"""A program that uses files at random, in threads and forks, and prints what it did to each, counted byte by byte."""
+"""A program that uses files at random, in threads and forks, and prints what it did to each,
+counted byte by byte."""
 
 import json
 import mmap
@@ -46,7 +47,9 @@ class Open:
         self.file, self.place, self.appends = file, 0, appends
 
     def take(self, way: int, size: int) -> None:
-        self.place = self.file.size if way and self.appends and size else self.place  # as Linux has it
+        self.place = (
+            self.file.size if way and self.appends and size else self.place
+        )  # as Linux has it
         size = size if way else max(0, min(size, self.file.size - self.place))
         self.file.moved(way, self.place, size)
         self.place += size
@@ -85,7 +88,9 @@ class Program:
         file, other = one.file, draw.choice(sorted(self.open))
         what = draw.choice(_STEPS)
         if what == "read":
-            self.somewhere(lambda: os.readv(fd, [bytearray(size // 2), bytearray(size - size // 2)]))
+            self.somewhere(
+                lambda: os.readv(fd, [bytearray(size // 2), bytearray(size - size // 2)])
+            )
             one.take(0, size)
         elif what == "write":
             self.somewhere(lambda: os.write(fd, b"x" * size))
@@ -115,10 +120,16 @@ class Program:
             file.kinds["other"] += 1
             file.resized(at)
         elif what == "map" and file.size:
-            with mmap.mmap(fd, file.size):  # looks at it, duplicates its descriptor, and may be written
+            with mmap.mmap(
+                fd, file.size
+            ):  # looks at it, duplicates its descriptor, and may be written
                 file.maps += [(0, file.size), (1, file.size)]
             file.kinds += Counter(stat=1, dup=1, close=1)
-        elif what in ("copy", "send") and self.open[other].file is not file and not self.open[other].appends:
+        elif (
+            what in ("copy", "send")
+            and self.open[other].file is not file
+            and not self.open[other].appends
+        ):
             self.copied(what, fd, other, size)
         elif what in ("rename", "unlink"):
             self.named(what)

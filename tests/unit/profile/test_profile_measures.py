@@ -1,6 +1,7 @@
 """Figures of traces, against bytes counted one by one and caches replayed one by one."""
 
 from collections import OrderedDict
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,10 +12,15 @@ from tests.examples import some
 from windrow.kernels.jit import in_python
 from windrow.model.trace import READ, WRITE, Files, Records, Stage, Trace
 from windrow.profile.measures import BLOCK_BYTES, Measures, merged
+from windrow.profile.roles import infer
+from windrow.profile.summary import summary
 
 # Stage, file, whether it is a write, offset, bytes.
 CALLS = st.lists(
-    st.tuples(st.integers(0, 2), st.integers(0, 3), st.booleans(), st.integers(0, 40), st.integers(0, 12)), max_size=40
+    st.tuples(
+        st.integers(0, 2), st.integers(0, 3), st.booleans(), st.integers(0, 40), st.integers(0, 12)
+    ),
+    max_size=40,
 )
 Call = tuple[int, int, bool, int, int]
 
@@ -29,7 +35,9 @@ def trace_of(calls: list[Call], scale: int = 1) -> Trace:
         for number, file, is_write, offset, size in calls:
             if number == stage:
                 at = len(records.op)
-                records.add(float(at), 1, WRITE if is_write else READ, file, offset * scale, size * scale)
+                records.add(
+                    float(at), 1, WRITE if is_write else READ, file, offset * scale, size * scale
+                )
     return Trace.of(records, [Stage(name) for name in ("one", "two", "three")], files)
 
 
@@ -38,20 +46,27 @@ def test_amounts_are_those_of_single_bytes(calls: list[Call]) -> None:
     measures = Measures(trace_of(calls))
     for stages in ({0}, {1, 2}, {0, 1, 2}):
         for ways in ({False}, {True}, {False, True}):
-            chosen = np.isin(measures.stage, sorted(stages)) & np.isin(measures.is_write, sorted(ways))
+            chosen = np.isin(measures.stage, sorted(stages)) & np.isin(
+                measures.is_write, sorted(ways)
+            )
             wanted = [call for call in calls if call[0] in stages and call[2] in ways]
             amount = measures.amount(chosen)
             assert amount.files == len({file for _, file, *_ in wanted})
             assert amount.traffic == sum(size for *_, size in wanted)
-            assert amount.unique == len({(f, b) for _, f, _, at, size in wanted for b in range(at, at + size)})
+            assert amount.unique == len(
+                {(f, b) for _, f, _, at, size in wanted for b in range(at, at + size)}
+            )
             longest = {
                 (stage, file): max(
-                    (at + size for s, f, _, at, size in calls if (s, f) == (stage, file) and size), default=0
+                    (at + size for s, f, _, at, size in calls if (s, f) == (stage, file) and size),
+                    default=0,
                 )
                 for stage, file, *_ in wanted
             }
             touched = {file for _, file, *_ in wanted}
-            assert amount.static == sum(max(size for (_, f), size in longest.items() if f == file) for file in touched)
+            assert amount.static == sum(
+                max(size for (_, f), size in longest.items() if f == file) for file in touched
+            )
 
 
 @given(CALLS)
@@ -63,7 +78,9 @@ def test_files_are_told_as_if_each_were_alone(calls: list[Call]) -> None:
         read, written, all_of_it = (
             measures.amount(uses & way) for way in (~measures.is_write, measures.is_write, uses)
         )
-        assert [columns[f"{way}_bytes"][number] for way in ("read", "written", "unique", "static")] == [
+        assert [
+            columns[f"{way}_bytes"][number] for way in ("read", "written", "unique", "static")
+        ] == [
             read.traffic,
             written.traffic,
             all_of_it.unique,
@@ -78,7 +95,9 @@ def test_merged_ranges_are_unions_with_gaps(ranges: list[tuple[int, int, int]]) 
     found = [(g, b) for g, s, e in zip(group, start, end, strict=True) for b in range(s, e)]
     assert len(found) == len(set(found))
     assert set(found) == {(g, b) for g, s, n in ranges for b in range(s, s + n)}
-    assert all(g1 < g2 or e1 < s2 for g1, e1, g2, s2 in zip(group, end, group[1:], start[1:], strict=False))
+    assert all(
+        g1 < g2 or e1 < s2 for g1, e1, g2, s2 in zip(group, end, group[1:], start[1:], strict=False)
+    )
 
 
 @pytest.mark.parametrize("compiled", some(False, True))
@@ -117,7 +136,33 @@ def replayed(blocks: list[tuple[int, int]], size: int) -> int:
 
 def test_kinds_sizes_and_timeline() -> None:
     measures = Measures(trace_of([(0, 0, False, 0, 4), (0, 0, False, 0, 4), (1, 1, True, 0, 9)]))
-    assert {kind: count for kind, count in measures.kinds(range(3)).items() if count} == {"read": 2, "write": 1}
+    assert {kind: count for kind, count in measures.kinds(range(3)).items() if count} == {
+        "read": 2,
+        "write": 1,
+    }
     assert measures.kinds([1])["write"] == 1
     assert [column.tolist() for column in measures.sizes(measures.everything)] == [[4, 9], [2, 3]]
-    assert measures.timeline(measures.everything, measures.trace.time_s, np.array([0.0, 0.5, 2.5])).tolist() == [4, 13]
+    assert measures.timeline(
+        measures.everything, measures.trace.time_s, np.array([0.0, 0.5, 2.5])
+    ).tolist() == [4, 13]
+
+
+def test_what_is_moved_in_a_moment_is_no_rate() -> None:
+    """24 MB in hundredths of a second are 24 MB in the first second; the system's own files feed no
+    verdict."""
+    calls = [(0, n % 3, False, 1_000_000 * n, 1_000_000) for n in range(24)]
+    trace = trace_of(calls)
+    trace = replace(trace, time_s=trace.time_s / trace.time_s.max() * 0.03)
+    trace.files.paths[:3] = ["/usr/lib/libc.so.6", "/etc/passwd", "/work/in"]
+    measures = Measures(trace)
+    told = summary(measures, infer(measures, "/work"))
+    assert max(max(rates) for rates in told["timeline"]["mb_s"].values()) <= 24
+    assert sum(sum(rates) for rates in told["timeline"]["mb_s"].values()) == pytest.approx(24)
+    assert any("too short to say" in words for words in told["verdicts"])
+    assert not any("data-intensive" in words for words in told["verdicts"])
+    fed = {
+        row["discipline"]: row["nodes"]["local network"]
+        for row in told["scalability"]
+        if row["time"] == "real"
+    }
+    assert (fed["without batch"] or 0) == (fed["all"] or 0)

@@ -24,15 +24,29 @@ def roles_of(
         files.removed(f"/w/{name}")
     trace = Trace.of(records, [Stage("s", pipeline) for pipeline in pipelines], files)
     found = infer(Measures(trace), "/w", declared)
-    return {files.paths[number].removeprefix("/w/"): role for number, role in found.of.items()}, found
+    return {
+        files.paths[number].removeprefix("/w/"): role for number, role in found.of.items()
+    }, found
 
 
 def test_one_pipeline_is_a_guess_for_what_it_only_reads() -> None:
-    story: Story = [(0, "r", "in"), (0, "x", "/bin/sh"), (0, "r", "/data/db"), (0, "w", "tmp"), (0, "r", "tmp")]
+    story: Story = [
+        (0, "r", "in"),
+        (0, "x", "/bin/sh"),
+        (0, "r", "/data/db"),
+        (0, "w", "tmp"),
+        (0, "r", "tmp"),
+    ]
     story += [(0, "w", "scratch"), (0, "w", "out"), (0, "x", "lib/mine.so")]
     roles, found = roles_of(story, made="tmp scratch out", gone="scratch")
     batch = dict.fromkeys(("/bin/sh", "/data/db", "lib/mine.so"), "batch")
-    assert roles == {"in": "endpoint", "tmp": "pipeline", "scratch": "pipeline", "out": "endpoint", **batch}
+    assert roles == {
+        "in": "endpoint",
+        "tmp": "pipeline",
+        "scratch": "pipeline",
+        "out": "endpoint",
+        **batch,
+    }
     assert len(found.guessed) == 4
 
 
@@ -46,7 +60,9 @@ def test_two_pipelines_tell_batch_from_endpoint() -> None:
 
 
 def test_what_one_writes_and_another_reads_is_shared() -> None:
-    roles, found = roles_of([(0, "w", "x"), (1, "r", "x"), (0, "w", "y"), (1, "w", "y"), (1, "r", "y")], made="x y")
+    roles, found = roles_of(
+        [(0, "w", "x"), (1, "r", "x"), (0, "w", "y"), (1, "w", "y"), (1, "r", "y")], made="x y"
+    )
     assert roles == {"x": "shared", "y": "pipeline"}
     assert "/w/x is written by pipeline 1 and read by pipeline 2: shared" in found.warnings
     assert "/w/y is written by 2 pipelines: they cannot run at the same time" in found.warnings

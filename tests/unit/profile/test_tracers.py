@@ -1,4 +1,5 @@
-"""A program that is known to the byte, traced for true: by strace and by the listener, as root and as another user."""
+"""A program that is known to the byte, traced for true: by strace and by the listener, as root and
+as another user."""
 
 import json
 import os
@@ -40,8 +41,24 @@ EXPECTED: dict[str, tuple[int, int, int, int, dict[str, int], str, str]] = {
         "endpoint",
         "r",
     ),
-    "copy": (0, 6510, 6510, 6510, {"open": 2, "close": 2, "write": 3, "stat": 1, "other": 1}, "endpoint", "w"),
-    "temporary": (0, 800, 800, 800, {"open": 1, "close": 1, "write": 1, "other": 2}, "pipeline", "w"),
+    "copy": (
+        0,
+        6510,
+        6510,
+        6510,
+        {"open": 2, "close": 2, "write": 3, "stat": 1, "other": 1},
+        "endpoint",
+        "w",
+    ),
+    "temporary": (
+        0,
+        800,
+        800,
+        800,
+        {"open": 1, "close": 1, "write": 1, "other": 2},
+        "pipeline",
+        "w",
+    ),
     "changed": (0, 5, 5, 50, {"open": 1, "close": 1, "write": 1}, "endpoint", "rw"),
     "both": (30, 0, 30, 40, {"open": 1, "close": 1, "read": 1}, "endpoint", "r"),
 }
@@ -63,23 +80,36 @@ def trace_known(folder: Path, detail: str) -> dict[str, Any]:
         path = Path(trace.files.paths[number])
         if path.parent == folder:
             uses = measures.file == number
-            read, written = measures.amount(uses & ~measures.is_write), measures.amount(uses & measures.is_write)
+            read, written = (
+                measures.amount(uses & ~measures.is_write),
+                measures.amount(uses & measures.is_write),
+            )
             both = measures.amount(uses)
             way = "r" * bool(read.files) + "w" * bool(written.files)
             figures = [read.traffic, written.traffic, both.unique, both.static]
             files[path.name] = [*figures, measures.by_file[number], roles.of[number], way]
-    return {"code": stage.exit_code, "files": files, "warnings": roles.warnings, "apart": tracing.reading.apart_bytes}
+    return {
+        "code": stage.exit_code,
+        "files": files,
+        "warnings": roles.warnings,
+        "apart": tracing.reading.apart_bytes,
+    }
 
 
 def as_user(user: str, folder: Path) -> dict[str, Any]:
     """The same in a process of another user, for both ways to trace."""
     prefix = ["setpriv", f"--reuid={user}", "--regid=nogroup", "--clear-groups", "--", "env"]
-    env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(Path(__file__).parents[3]), *filter(None, sys.path)])}
+    env = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join([str(Path(__file__).parents[3]), *filter(None, sys.path)]),
+    }
     version = f"{sys.version_info.major}.{sys.version_info.minor}"
     folder.chmod(0o777)
     for python in (sys.executable, f"/usr/bin/python{version}"):
         command = [*prefix, python, "-P", "-m", "tests.unit.profile.test_tracers", str(folder)]
-        done = subprocess.run(command, env=env, cwd="/", capture_output=True, text=True, check=False)
+        done = subprocess.run(
+            command, env=env, cwd="/", capture_output=True, text=True, check=False
+        )
         if done.returncode == 0:
             return dict(json.loads(done.stdout))
     return pytest.skip(f"no Python {version} that other users can start: {done.stderr[-300:]}")
@@ -99,7 +129,8 @@ def check_files(found: dict[str, Any]) -> None:
     assert found["code"] == 0
     for name, (_, _, _, static, _, role, way) in EXPECTED.items():
         size, _, role_found, way_found = found["files"][name][3:]
-        # A file that is deleted is seen as it is then; one that is written and read by one descriptor only as written.
+        # A file that is deleted is seen as it is then; one that is written and read by one
+        # descriptor only as written.
         assert size == (100 if name == "temporary" else static), name
         assert (role_found, way_found) == ("endpoint" if name == "out" else role, way), name
     assert [line.split(" was ")[0].rpartition("/")[2] for line in found["warnings"]] == ["changed"]
@@ -108,7 +139,9 @@ def check_files(found: dict[str, Any]) -> None:
 needs_strace = pytest.mark.skipif(
     not strace_options(), reason="strace is not installed or not allowed: apt install strace"
 )
-needs_listener = pytest.mark.skipif(bool(listener_fault()), reason=f"no listening to calls here: {listener_fault()}")
+needs_listener = pytest.mark.skipif(
+    bool(listener_fault()), reason=f"no listening to calls here: {listener_fault()}"
+)
 
 
 @needs_strace
@@ -140,10 +173,19 @@ def test_random_programs_are_measured_to_the_byte(
         for number, (read, written, unique, static, kinds) in zip(numbers, expected, strict=True):
             uses = measures.file == number
             found = measures.amount(uses)
-            ways = [measures.amount(uses & way).traffic for way in (~measures.is_write, measures.is_write)]
+            ways = [
+                measures.amount(uses & way).traffic
+                for way in (~measures.is_write, measures.is_write)
+            ]
             if found.files:  # else it was opened only
-                assert [*ways, found.unique, found.static] == [read, written, unique, static], (each, number)
-            assert measures.by_file[number] == {kind: n for kind, n in kinds.items() if n}, (each, number)
+                assert [*ways, found.unique, found.static] == [read, written, unique, static], (
+                    each,
+                    number,
+                )
+            assert measures.by_file[number] == {kind: n for kind, n in kinds.items() if n}, (
+                each,
+                number,
+            )
 
 
 @needs_strace
@@ -161,7 +203,9 @@ def test_both_tell_the_same_files_of_random_programs(seed: int, tmp_path: Path) 
         tracing.run(Stage("random", command=command), str(folder))
         files = tracing.trace().files
         rows = zip(files.paths, files.made, files.gone, strict=True)
-        found.append([(Path(path).name, *more) for path, *more in rows if path.startswith(f"{folder}/")])
+        found.append(
+            [(Path(path).name, *more) for path, *more in rows if path.startswith(f"{folder}/")]
+        )
     assert found[0] == found[1]
 
 
@@ -174,7 +218,9 @@ def test_the_listener_tells_files_ways_sizes_and_roles(tmp_path: Path) -> None:
 @needs_strace
 @needs_listener
 @pytest.mark.slow
-@pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("setpriv"), reason="only root can become another user")
+@pytest.mark.skipif(
+    os.geteuid() != 0 or not shutil.which("setpriv"), reason="only root can become another user"
+)
 def test_both_work_for_an_ordinary_user() -> None:
     import tempfile
 

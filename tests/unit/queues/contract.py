@@ -1,12 +1,13 @@
-"""What every batch queue must do, as tests. An implementation inherits the classes and says how to make a queue.
+"""What every batch queue must do, as tests. An implementation inherits the classes and says how to
+make a queue.
 
     class TestLocal(QueueContract, WalltimeContract, CommandContract):
         @pytest.fixture
         def harness(self, tmp_path: Path) -> Iterator[Harness]: ...
 
 Rule 1: the queue of a harness is empty when a test begins, and all of its nodes are the test's.
-Rule 2: tests count time in ticks, and a tick is as long as the queue needs it to be. They never assume that something
-is quick: they wait for it until patience ends.
+Rule 2: tests count time in ticks, and a tick is as long as the queue needs it to be. They never
+assume that something is quick: they wait for it until patience ends.
 """
 
 from __future__ import annotations
@@ -117,7 +118,10 @@ def wait_state(harness: Harness, job: str, state: JobState) -> JobStatus:
     def arrived() -> bool:
         now = harness.queue.status([job]).get(job)
         if now is not None and now.state.is_over and state is not now.state:
-            pytest.fail(f"job {job} is {now.state} ({now.reason!r}, exit code {now.exit_code}), never {state}")
+            pytest.fail(
+                f"job {job} is {now.state} ({now.reason!r}, exit code {now.exit_code}), never "
+                f"{state}"
+            )
         return now is not None and now.state is state
 
     wait_for(harness, f"job {job} {state}", arrived)
@@ -137,8 +141,11 @@ def wait_over(harness: Harness, jobs: Iterable[str]) -> dict[str, JobStatus]:
 
 
 def most_nodes_at_once(spans: Sequence[tuple[float, float, int]]) -> int:
-    """The most nodes in use at any time, from (start, end, nodes); an end comes before a start at the same time."""
-    changes = sorted([(end, -nodes) for _, end, nodes in spans] + [(start, nodes) for start, _, nodes in spans])
+    """The most nodes in use at any time, from (start, end, nodes); an end comes before a start at
+    the same time."""
+    changes = sorted(
+        [(end, -nodes) for _, end, nodes in spans] + [(start, nodes) for start, _, nodes in spans]
+    )
     return max(itertools.accumulate(nodes for _, nodes in changes))
 
 
@@ -167,7 +174,13 @@ class QueueContract:
         assert ended.ended_s is not None
         assert first.ended_s is not None
         # Queues may cut times to whole seconds.
-        assert before_s - 1 <= ended.submitted_s <= ended.started_s <= ended.ended_s <= harness.now_s() + 1
+        assert (
+            before_s - 1
+            <= ended.submitted_s
+            <= ended.started_s
+            <= ended.ended_s
+            <= harness.now_s() + 1
+        )
         assert first.ended_s <= ended.started_s
 
     @pytest.mark.parametrize("code", [1, 3, 100])
@@ -177,20 +190,31 @@ class QueueContract:
 
     def test_never_more_nodes_than_there_are(self, harness: Harness) -> None:
         sizes = [1 + (7 * i) % harness.nodes for i in range(8)]
-        jobs = [harness.queue.submit(spec(harness, harness.sleeping(1 + i % 3), nodes=n)) for i, n in enumerate(sizes)]
+        jobs = [
+            harness.queue.submit(spec(harness, harness.sleeping(1 + i % 3), nodes=n))
+            for i, n in enumerate(sizes)
+        ]
         over = wait_over(harness, jobs)
         assert {s.state for s in over.values()} == {JobState.ENDED}
-        spans = [(over[job].started_s or 0.0, over[job].ended_s or 0.0, n) for job, n in zip(jobs, sizes, strict=True)]
+        spans = [
+            (over[job].started_s or 0.0, over[job].ended_s or 0.0, n)
+            for job, n in zip(jobs, sizes, strict=True)
+        ]
         assert most_nodes_at_once(spans) <= harness.nodes
 
     def test_equal_jobs_start_in_the_order_of_submission(self, harness: Harness) -> None:
-        jobs = [harness.queue.submit(spec(harness, harness.sleeping(1), nodes=harness.nodes)) for _ in range(3)]
+        jobs = [
+            harness.queue.submit(spec(harness, harness.sleeping(1), nodes=harness.nodes))
+            for _ in range(3)
+        ]
         over = wait_over(harness, jobs)
         starts = [over[job].started_s or 0.0 for job in jobs]
         assert starts == sorted(starts)
 
     def test_small_jobs_run_side_by_side(self, harness: Harness) -> None:
-        jobs = [harness.queue.submit(spec(harness, harness.sleeping(50))) for _ in range(harness.nodes)]
+        jobs = [
+            harness.queue.submit(spec(harness, harness.sleeping(50))) for _ in range(harness.nodes)
+        ]
 
         def all_run() -> bool:
             return all(s.state is JobState.RUNNING for s in harness.queue.status(jobs).values())
@@ -237,7 +261,9 @@ class QueueContract:
 
     def test_jobs_are_found_by_their_tags(self, harness: Harness) -> None:
         tags = [fresh_tag() for _ in range(3)]
-        jobs = {t: harness.queue.submit(spec(harness, harness.sleeping(2), tag=t)) for t in tags[:2]}
+        jobs = {
+            t: harness.queue.submit(spec(harness, harness.sleeping(2), tag=t)) for t in tags[:2]
+        }
         assert dict(harness.queue.find(tags)) == jobs
         wait_over(harness, jobs.values())
         assert dict(harness.queue.find(tags)) == jobs
@@ -252,7 +278,9 @@ class QueueContract:
         specs = [spec(harness, c, tag=f"{prefix}-{n}") for n, c in enumerate(commands, start=98)]
         jobs = harness.queue.submit_array(specs)
         assert len(set(jobs)) == 3
-        assert dict(harness.queue.find([s.tag for s in specs])) == {s.tag: j for s, j in zip(specs, jobs, strict=True)}
+        assert dict(harness.queue.find([s.tag for s in specs])) == {
+            s.tag: j for s, j in zip(specs, jobs, strict=True)
+        }
         over = wait_over(harness, jobs)
         assert [over[job].exit_code for job in jobs] == [0, 7, 0]
         assert {over[job].state for job in jobs} == {JobState.ENDED}
@@ -269,7 +297,11 @@ class QueueContract:
         wait_state(harness, jobs[1], JobState.CANCELLED)
         harness.queue.cancel([blocker])
         over = wait_over(harness, jobs)
-        assert [over[job].state for job in jobs] == [JobState.ENDED, JobState.CANCELLED, JobState.ENDED]
+        assert [over[job].state for job in jobs] == [
+            JobState.ENDED,
+            JobState.CANCELLED,
+            JobState.ENDED,
+        ]
 
     def test_an_array_is_taken_whole_or_not_at_all(self, harness: Harness) -> None:
         if harness.queue.limits().max_array < 2:
@@ -292,7 +324,9 @@ class QueueContract:
         tag = fresh_tag()
         fine = spec(harness, harness.failing(0), tag=tag)
         impossible = [
-            JobSpec(tag, harness.nodes + 1, fine.walltime_s, fine.command, fine.workdir, fine.output),
+            JobSpec(
+                tag, harness.nodes + 1, fine.walltime_s, fine.command, fine.workdir, fine.output
+            ),
             JobSpec(tag, 0, fine.walltime_s, fine.command, fine.workdir, fine.output),
             JobSpec(tag, 1, 0, fine.command, fine.workdir, fine.output),
             JobSpec(tag, 1, fine.walltime_s, (), fine.workdir, fine.output),
@@ -305,12 +339,20 @@ class QueueContract:
         assert dict(harness.queue.find([tag])) == {}
 
     def test_a_snapshot_shows_running_and_waiting_jobs(self, harness: Harness) -> None:
-        first = harness.queue.submit(spec(harness, harness.sleeping(5000), nodes=harness.nodes, walltime_s=3600))
+        first = harness.queue.submit(
+            spec(harness, harness.sleeping(5000), nodes=harness.nodes, walltime_s=3600)
+        )
         wait_state(harness, first, JobState.RUNNING)
-        others = [harness.queue.submit(spec(harness, harness.sleeping(1), nodes=harness.nodes)) for _ in range(2)]
+        others = [
+            harness.queue.submit(spec(harness, harness.sleeping(1), nodes=harness.nodes))
+            for _ in range(2)
+        ]
         seen = harness.queue.snapshot()
         assert seen.nodes == harness.nodes
-        assert [(job.id, job.is_running) for job in seen.jobs] == [(first, True), *((o, False) for o in others)]
+        assert [(job.id, job.is_running) for job in seen.jobs] == [
+            (first, True),
+            *((o, False) for o in others),
+        ]
         assert seen.jobs[0].started_s is not None
         assert seen.jobs[0].started_s <= seen.at_s + 1
         assert [job.started_s for job in seen.jobs[1:]] == [None, None]
@@ -323,7 +365,9 @@ class QueueContract:
     def test_a_probe_gives_a_time_or_none_and_submits_nothing(self, harness: Harness) -> None:
         idle = harness.queue.probe(1, harness.smallest_walltime_s)
         assert idle is None or abs(idle - harness.now_s()) <= max(60.0, harness.tick_s)
-        job = harness.queue.submit(spec(harness, harness.sleeping(5000), nodes=harness.nodes, walltime_s=3600))
+        job = harness.queue.submit(
+            spec(harness, harness.sleeping(5000), nodes=harness.nodes, walltime_s=3600)
+        )
         wait_state(harness, job, JobState.RUNNING)
         busy = harness.queue.probe(harness.nodes, harness.smallest_walltime_s)
         # The running job asked for an hour, and nobody knows better.
@@ -341,7 +385,8 @@ class QueueContract:
 
 
 class WalltimeContract:
-    """What happens when time is up. Where walltimes are minutes this takes minutes: mark it slow."""
+    """What happens when time is up. Where walltimes are minutes this takes minutes: mark it
+    slow."""
 
     @pytest.fixture
     def harness(self) -> Harness:
@@ -374,7 +419,11 @@ class CommandContract:
         command = (sys.executable, "-c", program, *ODD_TEXTS)
         job = harness.queue.submit(spec(harness, command, workdir=folder, output=str(output)))
         assert wait_state(harness, job, JobState.ENDED).exit_code == 0
-        wait_for(harness, "the job's output", lambda: output.exists() and output.read_text().endswith("\n"))
+        wait_for(
+            harness,
+            "the job's output",
+            lambda: output.exists() and output.read_text().endswith("\n"),
+        )
         assert json.loads(output.read_text()) == [list(ODD_TEXTS), str(folder.resolve())]
 
     def test_both_streams_go_to_the_output(self, harness: Harness) -> None:
@@ -382,10 +431,16 @@ class CommandContract:
         one = spec(harness, (sys.executable, "-c", program))
         wait_state(harness, harness.queue.submit(one), JobState.ENDED)
         output = Path(one.output)
-        wait_for(harness, "the job's output", lambda: output.exists() and output.read_text().count("\n") == 2)
+        wait_for(
+            harness,
+            "the job's output",
+            lambda: output.exists() and output.read_text().count("\n") == 2,
+        )
         assert output.read_text() == "to out\nto err\n"
 
-    def test_the_jobs_of_an_array_have_their_own_commands_and_outputs(self, harness: Harness) -> None:
+    def test_the_jobs_of_an_array_have_their_own_commands_and_outputs(
+        self, harness: Harness
+    ) -> None:
         if harness.queue.limits().max_array < 3:
             pytest.skip("this queue takes no arrays")
         prefix = fresh_tag()
@@ -393,7 +448,10 @@ class CommandContract:
         program = "import json, sys; print(json.dumps(sys.argv[1:]))"
         specs = [
             spec(
-                harness, (sys.executable, "-c", program, t), tag=f"{prefix}-{n}", output=str(harness.folder / f"{n} %a")
+                harness,
+                (sys.executable, "-c", program, t),
+                tag=f"{prefix}-{n}",
+                output=str(harness.folder / f"{n} %a"),
             )
             for n, t in enumerate(texts, start=9)
         ]
@@ -401,13 +459,23 @@ class CommandContract:
         assert {s.state for s in over.values()} == {JobState.ENDED}
         for one, text in zip(specs, texts, strict=True):
             output = Path(one.output)
-            wait_for(harness, "the job's output", lambda o=output: o.exists() and o.read_text().endswith("\n"))  # type: ignore[misc]
+            wait_for(
+                harness,
+                "the job's output",
+                lambda o=output: o.exists() and o.read_text().endswith("\n"),  # type: ignore[misc]
+            )
             assert json.loads(output.read_text()) == [text]
 
     def test_a_command_runs_once(self, harness: Harness) -> None:
         trace = harness.folder / "trace"
         program = f"open({str(trace)!r}, 'a').write('ran\\n')"
-        jobs = [harness.queue.submit(spec(harness, (sys.executable, "-c", program))) for _ in range(3)]
+        jobs = [
+            harness.queue.submit(spec(harness, (sys.executable, "-c", program))) for _ in range(3)
+        ]
         wait_over(harness, jobs)
-        wait_for(harness, "the jobs' traces", lambda: trace.exists() and trace.read_text().count("\n") >= 3)
+        wait_for(
+            harness,
+            "the jobs' traces",
+            lambda: trace.exists() and trace.read_text().count("\n") >= 3,
+        )
         assert trace.read_text() == "ran\n" * 3

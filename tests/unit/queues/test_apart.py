@@ -55,7 +55,9 @@ def test_no_call_takes_long_and_a_late_answer_is_given_to_who_asks_again(slow: S
     assert queue.submit(SPEC) == "c1"
 
 
-def test_nobody_knows_of_a_submission_that_gets_no_answer_until_its_tag_is_found(slow: Slow) -> None:
+def test_nobody_knows_of_a_submission_that_gets_no_answer_until_its_tag_is_found(
+    slow: Slow,
+) -> None:
     queue = apart(slow, patience_s=0.01)
     with pytest.raises(OutcomeUnknown):
         queue.submit(SPEC)

@@ -1,4 +1,5 @@
-"""Running a batch system's commands: what they said, how they ended, and what it means where they did not begin."""
+"""Running a batch system's commands: what they said, how they ended, and what it means where they
+did not begin."""
 
 from __future__ import annotations
 
@@ -24,7 +25,11 @@ def test_no_shell_sees_the_arguments() -> None:
 
 def test_a_failure_is_an_answer_with_its_words_on_one_line() -> None:
     answer = call("sh", "-c", "printf 'no such account\\n\\n  ask the desk\\n' >&2; exit 3")
-    assert (answer.code, answer.is_good, answer.words) == (3, False, "no such account; ask the desk")
+    assert (answer.code, answer.is_good, answer.words) == (
+        3,
+        False,
+        "no such account; ask the desk",
+    )
     assert call("false").words == "exit code 1 and no message"
     assert call("printf", r"\377").out == "�"
 
@@ -39,5 +44,7 @@ def test_what_cannot_be_started_is_the_users_or_the_machines_fault(tmp_path: Pat
     for program in ("no-such-sbatch", str(tmp_path / "plain")):
         with pytest.raises(UserError, match=f"cannot run {program}: .*; run Windrow where"):
             call(program)
-    with pytest.raises(QueueError, match="cannot run true: Argument list too long"):  # as: no more processes
+    with pytest.raises(
+        QueueError, match="cannot run true: Argument list too long"
+    ):  # as: no more processes
         call("true", "x" * (1 << 21))

@@ -115,7 +115,9 @@ def test_a_job_knows_its_size_and_gets_its_submitters_environment(
     assert told == (JobState.ENDED, 0, "3 local two\nlines $(x)\n")
 
 
-def test_a_job_has_its_submitters_permissions_and_not_those_of_who_started_the_server(local: LocalHarness) -> None:
+def test_a_job_has_its_submitters_permissions_and_not_those_of_who_started_the_server(
+    local: LocalHarness,
+) -> None:
     start_server(local.queue.folder)
     before = os.umask(0o027)
     try:
@@ -127,13 +129,17 @@ def test_a_job_has_its_submitters_permissions_and_not_those_of_who_started_the_s
 
 def test_a_job_inherits_no_open_files(local: LocalHarness) -> None:
     """One that had the server's lock or pipe would keep the next server from starting."""
-    program = "import os; print(len([f for f in range(1000) if os.path.exists(f'/proc/self/fd/{f}')]))"
+    program = (
+        "import os; print(len([f for f in range(1000) if os.path.exists(f'/proc/self/fd/{f}')]))"
+    )
     one = spec(local, (sys.executable, "-c", program))
     wait_state(local, local.queue.submit(one), JobState.ENDED)
     assert Path(one.output).read_text() == "3\n"
 
 
-def test_a_command_is_searched_by_its_submitters_path(local: LocalHarness, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_command_is_searched_by_its_submitters_path(
+    local: LocalHarness, monkeypatch: pytest.MonkeyPatch
+) -> None:
     tool = local.folder / "bin" / "only-here"
     tool.parent.mkdir()
     tool.write_text("#!/bin/sh\nexit 42\n")
@@ -156,7 +162,9 @@ def test_a_command_that_does_not_exist_is_told_as_shells_do(local: LocalHarness)
 def test_a_job_that_cannot_begin_says_why(local: LocalHarness, wrong: str) -> None:
     missing = str(local.folder / "nowhere" / "x")
     one = spec(local, ("true",))
-    job = local.queue.submit(replace(one, workdir=missing) if wrong == "workdir" else replace(one, output=missing))
+    job = local.queue.submit(
+        replace(one, workdir=missing) if wrong == "workdir" else replace(one, output=missing)
+    )
     over = wait_state(local, job, JobState.KILLED)
     assert over.exit_code is None
     assert over.reason == f"{missing}: No such file or directory"
@@ -168,12 +176,19 @@ def test_death_by_signal_is_told(local: LocalHarness) -> None:
 
 
 def test_signals_work_inside_a_job(local: LocalHarness) -> None:
-    """What the server blocks and ignores must not pass on: a job with SIGPIPE ignored never ends."""
-    assert run(local, "yes | head -n 1; trap 'exit 5' TERM; kill -TERM $$; exit 6") == (JobState.ENDED, 5, "y\n")
+    """What the server blocks and ignores must not pass on: a job with SIGPIPE ignored never
+    ends."""
+    assert run(local, "yes | head -n 1; trap 'exit 5' TERM; kill -TERM $$; exit 6") == (
+        JobState.ENDED,
+        5,
+        "y\n",
+    )
 
 
 def test_time_to_tidy_up_and_no_more(local: LocalHarness) -> None:
-    state, code, output = run(local, "trap 'echo tidy; exit 9' TERM; while :; do sleep 0.01; done", walltime_s=1)
+    state, code, output = run(
+        local, "trap 'echo tidy; exit 9' TERM; while :; do sleep 0.01; done", walltime_s=1
+    )
     assert (state, code, output.splitlines()[-1]) == (JobState.TIMED_OUT, 9, "tidy")
     begin_s = time.time()
     state, code, _ = run(local, "trap '' TERM; while :; do sleep 0.01; done", walltime_s=1)
@@ -212,8 +227,12 @@ def test_estimates_of_waiting_jobs_are_told(local: LocalHarness) -> None:
         local.queue.probe(5, 10)
 
 
-def test_backfilling_passes_the_head_and_first_come_does_not(local: LocalHarness, tmp_path: Path) -> None:
-    strict = LocalHarness(LocalQueue(tmp_path / "fcfs", nodes=4, policy="fcfs", grace_s=0.2), tmp_path)
+def test_backfilling_passes_the_head_and_first_come_does_not(
+    local: LocalHarness, tmp_path: Path
+) -> None:
+    strict = LocalHarness(
+        LocalQueue(tmp_path / "fcfs", nodes=4, policy="fcfs", grace_s=0.2), tmp_path
+    )
     for harness, expected in ((local, JobState.ENDED), (strict, JobState.WAITING)):
         first = harness.queue.submit(spec(harness, ("sleep", "60"), nodes=3, walltime_s=100))
         wait_state(harness, first, JobState.RUNNING)
@@ -225,7 +244,11 @@ def test_backfilling_passes_the_head_and_first_come_does_not(local: LocalHarness
         else:
             time.sleep(0.2)
         told = harness.queue.status([head, late, fits])
-        assert [told[job].state for job in (head, late, fits)] == [JobState.WAITING, JobState.WAITING, expected]
+        assert [told[job].state for job in (head, late, fits)] == [
+            JobState.WAITING,
+            JobState.WAITING,
+            expected,
+        ]
         harness.clean()
     kill_server(strict.queue.folder)
 
@@ -254,7 +277,9 @@ for i in range(5):
     prefix = fresh_tag()
     command = [sys.executable, "-c", program, str(local.queue.folder.parent)]
     clients = [
-        subprocess.Popen([*command, f"{prefix}-{n}", str(local.folder)], stdout=subprocess.PIPE, text=True)
+        subprocess.Popen(
+            [*command, f"{prefix}-{n}", str(local.folder)], stdout=subprocess.PIPE, text=True
+        )
         for n in range(4)
     ]
     jobs = [line for client in clients for line in client.communicate(timeout=60)[0].split()]
@@ -264,14 +289,19 @@ for i in range(5):
 
 
 def test_other_settings_are_another_queue(tmp_path: Path) -> None:
-    """No project changes another's queue, and a job is followed by whoever knows its id, whatever the settings are."""
+    """No project changes another's queue, and a job is followed by whoever knows its id, whatever
+    the settings are."""
     four = LocalHarness(LocalQueue(tmp_path, nodes=4, grace_s=0.2), tmp_path)
     job = four.queue.submit(spec(four, ("sleep", "60"), nodes=4))
     eight = LocalHarness(LocalQueue(tmp_path, nodes=8, grace_s=0.2), tmp_path)
     wide = eight.queue.submit(spec(eight, ("true",), nodes=8))
     assert wait_state(eight, wide, JobState.ENDED).exit_code == 0  # it did not wait for the four
     assert LocalQueue(tmp_path, nodes=4).settings == four.queue.settings
-    assert (four.queue.limits().nodes, eight.queue.limits().nodes, LocalQueue(tmp_path).limits().nodes) == (4, 8, 1)
+    assert (
+        four.queue.limits().nodes,
+        eight.queue.limits().nodes,
+        LocalQueue(tmp_path).limits().nodes,
+    ) == (4, 8, 1)
     assert job != wide
     assert eight.queue.snapshot().jobs == ()
     assert eight.queue.status([job, "queue-9x9-easy.1", "queue-../x.1"]).keys() == {job}
@@ -310,11 +340,18 @@ def test_without_settings_the_queue_is_this_machine_and_private(
     assert queue.folder == tmp_path / "windrow" / "queue"
     assert queue.folder.stat().st_mode & 0o777 == 0o700
     limits = queue.limits()
-    assert (limits.nodes, limits.shape, limits.max_walltime_s, limits.starts_at_once) == (1, this_machine(), None, True)
+    assert (limits.nodes, limits.shape, limits.max_walltime_s, limits.starts_at_once) == (
+        1,
+        this_machine(),
+        None,
+        True,
+    )
     assert LocalQueue(cores=1, memory_bytes=10**6).limits().shape == NodeShape(1, 10**6)
 
 
-def test_a_user_without_a_name_has_a_queue_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_user_without_a_name_has_a_queue_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """As in a container that runs under a number of its own."""
 
     def nobody(uid: int) -> NoReturn:
@@ -333,14 +370,19 @@ def test_a_user_without_a_name_has_a_queue_too(tmp_path: Path, monkeypatch: pyte
 @pytest.mark.parametrize("module", ["queue", "server"])
 def test_nothing_heavy_is_loaded(module: str) -> None:
     program = (
-        f"import sys, windrow.queues.local.{module}; print(sorted({{'numpy', 'numba', 'rich'}} & set(sys.modules)))"
+        f"import sys, windrow.queues.local.{module}; print(sorted({{'numpy', 'numba', "
+        f"'rich'}} & set(sys.modules)))"
     )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True
+    )
     assert done.stdout == "[]\n"
 
 
 def test_the_example_of_the_manual_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    page = (Path(__file__).resolve().parents[3] / "docs" / "reference" / "local-queue.md").read_text()
+    page = (
+        Path(__file__).resolve().parents[3] / "docs" / "reference" / "local-queue.md"
+    ).read_text()
     example = page.partition("```python\n")[2].partition("```")[0]
     monkeypatch.chdir(tmp_path)
     names: dict[str, object] = {}

@@ -1,4 +1,5 @@
-"""The server of the local queue may be killed anywhere: nothing is lost, nothing runs twice, exit codes are learned."""
+"""The server of the local queue may be killed anywhere: nothing is lost, nothing runs twice, exit
+codes are learned."""
 
 from __future__ import annotations
 
@@ -29,7 +30,8 @@ def number_of(job: str) -> int:
     return int(job.rpartition(".")[2])
 
 
-# A server that is killed, as by kill -9, at one place: before or after the nth call of one of its functions.
+# A server that is killed, as by kill -9, at one place: before or after the nth call of one of its
+# functions.
 CRASHING = """
 import os, signal, sys
 from pathlib import Path
@@ -98,7 +100,9 @@ def traces(local: LocalHarness) -> list[int]:
         ("supervisor", "clear"),
     ],
 )
-def test_killed_at_each_step_of_a_job(local: LocalHarness, owner: str, name: str, when: str) -> None:
+def test_killed_at_each_step_of_a_job(
+    local: LocalHarness, owner: str, name: str, when: str
+) -> None:
     folder = local.queue.folder
     serve(CRASHING, owner, name, when, str(folder))
     doomed = server_pid(folder)
@@ -109,7 +113,11 @@ def test_killed_at_each_step_of_a_job(local: LocalHarness, owner: str, name: str
     kill_server(folder)
     start_server(folder)
     files = folder / "jobs"
-    wait_for(local, "no files of jobs that are over", lambda: [f for f in files.iterdir() if f.suffix == ".exit"] == [])
+    wait_for(
+        local,
+        "no files of jobs that are over",
+        lambda: [f for f in files.iterdir() if f.suffix == ".exit"] == [],
+    )
 
 
 @pytest.mark.slow
@@ -118,7 +126,9 @@ def test_killed_again_and_again(local: LocalHarness, seed: int) -> None:
     chance = random.Random(seed)
     jobs = {}
     for code in range(1, 25):
-        jobs[local.queue.submit(spec(local, tracing(local, code, 0.02), nodes=chance.randint(1, 4)))] = code
+        jobs[
+            local.queue.submit(spec(local, tracing(local, code, 0.02), nodes=chance.randint(1, 4)))
+        ] = code
         if chance.random() < 0.4:
             time.sleep(chance.random() * 0.05)
             kill_server(local.queue.folder)
@@ -132,8 +142,14 @@ def test_killed_again_and_again(local: LocalHarness, seed: int) -> None:
 def test_jobs_go_on_without_a_server_and_time_still_counts(local: LocalHarness) -> None:
     ends = local.queue.submit(spec(local, tracing(local, 3, 0.3)))
     endless = local.queue.submit(spec(local, ("sleep", "600"), walltime_s=1))
-    for number in map(number_of, (ends, endless)):  # before a supervisor has it, only another server would start it
-        wait_for(local, "a supervisor", lambda n=number: claimant(local.queue.folder, n) is not None)  # type: ignore[misc]
+    for number in map(
+        number_of, (ends, endless)
+    ):  # before a supervisor has it, only another server would start it
+        wait_for(
+            local,
+            "a supervisor",
+            lambda n=number: claimant(local.queue.folder, n) is not None,  # type: ignore[misc]
+        )
     kill_server(local.queue.folder)
     wait_until(lambda: all(outcome(local.queue.folder, number_of(job)) for job in (ends, endless)))
     assert not is_served(local.queue.folder)
@@ -227,7 +243,8 @@ def test_what_ran_when_the_machine_went_down_does_not_run_again(local: LocalHarn
 
 
 def servers(folder: Path) -> list[int]:
-    """Processes with this folder on their command line, supervisors aside: those have sessions of their own."""
+    """Processes with this folder on their command line, supervisors aside: those have sessions of
+    their own."""
     found = []
     for entry in Path("/proc").iterdir():
         if entry.name.isdecimal() and (entry / "cmdline").exists():

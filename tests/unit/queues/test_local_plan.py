@@ -19,7 +19,13 @@ def random_jobs(random_: random.Random, nodes: int) -> list[Job]:
     """Few distinct times, so that many things happen at once."""
     submits = sorted(random_.randrange(30) for _ in range(random_.randint(1, 25)))
     return [
-        (at, random_.randint(1, nodes), (asked := random_.randint(1, 12)), random_.randint(1, asked)) for at in submits
+        (
+            at,
+            random_.randint(1, nodes),
+            (asked := random_.randint(1, 12)),
+            random_.randint(1, asked),
+        )
+        for at in submits
     ]
 
 
@@ -51,7 +57,9 @@ def planned_starts(policy: str, nodes: int, jobs: list[Job]) -> dict[int, int]:
         while ends and ends[0][0] <= now:
             heapq.heappop(ends)
         held = [Held(jobs[i][1], starts[i] + jobs[i][2]) for _, i in ends]
-        waiting = [Wanted(i, j[1], j[2]) for i, j in enumerate(jobs) if j[0] <= now and i not in starts]
+        waiting = [
+            Wanted(i, j[1], j[2]) for i, j in enumerate(jobs) if j[0] <= now and i not in starts
+        ]
         for wanted in jobs_to_start(policy, nodes, held, waiting, now):
             starts[wanted.job] = now
             heapq.heappush(ends, (now + jobs[wanted.job][3], wanted.job))
@@ -64,7 +72,9 @@ def test_jobs_start_as_on_the_simulated_cluster(policy: str) -> None:
         random_ = random.Random(seed)
         nodes = random_.randint(1, 9)
         jobs = random_jobs(random_, nodes)
-        assert planned_starts(policy, nodes, jobs) == simulated_starts(policy, nodes, jobs), f"seed {seed}"
+        assert planned_starts(policy, nodes, jobs) == simulated_starts(policy, nodes, jobs), (
+            f"seed {seed}"
+        )
 
 
 @pytest.mark.parametrize("policy", ["fcfs", "easy"])

@@ -1,4 +1,5 @@
-"""Scripts and array names: whatever users write arrives as it is, and every member of an array is found again."""
+"""Scripts and array names: whatever users write arrives as it is, and every member of an array is
+found again."""
 
 from __future__ import annotations
 
@@ -24,17 +25,40 @@ from windrow.queues.script import (
 )
 
 TEXTS = st.text(st.characters(codec="utf-8", exclude_characters="\0\r"), max_size=12)
-ODD = ("a b", "it's", '"', "$(exit 9)", "`x`", "\n#SBATCH --nodes=9\n", "EOF", "\nEOF\n", "-n", "*", "", "é", "\\", "!")
+ODD = (
+    "a b",
+    "it's",
+    '"',
+    "$(exit 9)",
+    "`x`",
+    "\n#SBATCH --nodes=9\n",
+    "EOF",
+    "\nEOF\n",
+    "-n",
+    "*",
+    "",
+    "é",
+    "\\",
+    "!",
+)
 PRINT_ARGUMENTS = (sys.executable, "-c", "import json, sys; print(json.dumps(sys.argv[1:]))")
 
 
-def a_spec(tag: str = "run-1", command: tuple[str, ...] = ("true",), output: str = "/dev/null") -> JobSpec:
+def a_spec(
+    tag: str = "run-1", command: tuple[str, ...] = ("true",), output: str = "/dev/null"
+) -> JobSpec:
     return JobSpec(tag, 1, 60, command, "/", output)
 
 
 def run(script: str, **variables: str) -> str:
     done = subprocess.run(
-        ["/bin/sh"], input=script, env=variables, capture_output=True, text=True, check=True, timeout=30
+        ["/bin/sh"],
+        input=script,
+        env=variables,
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=30,
     )
     return done.stdout
 
@@ -46,7 +70,9 @@ def test_odd_arguments_arrive_as_they_are() -> None:
 def test_members_of_an_array_run_their_own_commands_into_their_own_files(tmp_path: Path) -> None:
     outputs = [tmp_path / name for name in ("a 'b", "$(c)", "%a")]
     commands = [(*PRINT_ARGUMENTS, text) for text in ("x;y", "'", "\n1)")]
-    specs = [a_spec(f"t{i}", c, str(o)) for i, (c, o) in enumerate(zip(commands, outputs, strict=True))]
+    specs = [
+        a_spec(f"t{i}", c, str(o)) for i, (c, o) in enumerate(zip(commands, outputs, strict=True))
+    ]
     for index in range(3):
         run(array_script(specs, "INDEX"), INDEX=str(index))
     assert [json.loads(output.read_text()) for output in outputs] == [["x;y"], ["'"], ["\n1)"]]
@@ -61,7 +87,8 @@ def test_a_placed_script_runs_in_its_directory(tmp_path: Path) -> None:
 
 @given(st.lists(TEXTS, min_size=1, max_size=5))
 def test_no_text_of_a_user_comes_before_the_first_line_of_code(texts: list[str]) -> None:
-    # sbatch and qsub stop looking for directives at the first line that is neither a comment nor blank.
+    # sbatch and qsub stop looking for directives at the first line that is neither a comment nor
+    # blank.
     for script in (
         job_script(a_spec(command=("x", *texts))),
         array_script([a_spec("t1", ("x", *texts)), a_spec("t2", ("x", *texts))], "I"),
@@ -93,7 +120,9 @@ def test_an_arrays_name_tells_every_tag(prefix: str, first: int, count: int, pad
     assert tag_of(name, count) is None
 
 
-@pytest.mark.parametrize("tags", [["a1", "a3"], ["a1", "b2"], ["a2", "a1"], ["a", "b"], ["a1", "a1"], ["a09", "a010"]])
+@pytest.mark.parametrize(
+    "tags", [["a1", "a3"], ["a1", "b2"], ["a2", "a1"], ["a", "b"], ["a1", "a1"], ["a09", "a010"]]
+)
 def test_other_tags_form_no_array(tags: list[str]) -> None:
     with pytest.raises(SpecError):
         array_name([a_spec(tag) for tag in tags])

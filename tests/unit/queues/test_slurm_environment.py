@@ -23,7 +23,12 @@ def test_the_variables_of_an_outer_job_do_not_reach_the_jobs_that_it_submits() -
         seen.append(env)
         return Answer(1, "", "nobody answers here")
 
-    outer = {"WINDROW_QUEUE": "local", "WINDROW_JOB_ID": "7", "WINDROW_JOB_NODES": "a b", "PATH": "/bin"}
+    outer = {
+        "WINDROW_QUEUE": "local",
+        "WINDROW_JOB_ID": "7",
+        "WINDROW_JOB_NODES": "a b",
+        "PATH": "/bin",
+    }
     with pytest.raises(QueueError):
         SlurmQueue(env=outer, run=run).snapshot()
     assert seen
@@ -31,16 +36,27 @@ def test_the_variables_of_an_outer_job_do_not_reach_the_jobs_that_it_submits() -
 
 
 def test_variables_of_sbatch_that_are_settings_count_where_the_file_says_nothing() -> None:
-    env = {"SBATCH_PARTITION": "long", "SBATCH_QOS": "express", "SBATCH_TIMELIMIT": "5", "PATH": "/bin"}
+    env = {
+        "SBATCH_PARTITION": "long",
+        "SBATCH_QOS": "express",
+        "SBATCH_TIMELIMIT": "5",
+        "PATH": "/bin",
+    }
     queue = SlurmQueue(SlurmProfile(qos="normal"), env=env)
     assert (queue.profile.partition, queue.profile.qos) == ("long", "normal")
     assert queue.notes == ("partition long (from SBATCH_PARTITION)",)
-    assert queue.shell == {"SBATCH_PARTITION": "long"}
+    # a run is resumed from anywhere with these
+    assert queue.shell == {"SBATCH_PARTITION": "long", "PATH": "/bin"}
     assert queue._env == {"PATH": "/bin"}  # sbatch itself sees none of them
 
 
 def test_variables_of_sbatch_that_would_change_jobs_are_dropped_and_told() -> None:
-    env = {"SBATCH_GRES": "gpu:1", "SBATCH_CLUSTERS": "other", "SBATCH_WCKEY": "x", "SBATCH_EXCLUSIVE": "user"}
+    env = {
+        "SBATCH_GRES": "gpu:1",
+        "SBATCH_CLUSTERS": "other",
+        "SBATCH_WCKEY": "x",
+        "SBATCH_EXCLUSIVE": "user",
+    }
     queue = SlurmQueue(SlurmProfile(extra=("--wckey=y",)), env=env)
     assert queue._env == {}
     assert queue.profile == SlurmProfile(extra=("--wckey=y",))
@@ -48,7 +64,9 @@ def test_variables_of_sbatch_that_would_change_jobs_are_dropped_and_told() -> No
     assert note.startswith("SBATCH_CLUSTERS, SBATCH_GRES are ignored; ")
 
 
-def test_a_run_keeps_the_settings_of_the_shell_in_which_it_began(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_keeps_the_settings_of_the_shell_in_which_it_began(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setenv("SBATCH_PARTITION", "elsewhere")
     monkeypatch.setenv("SBATCH_QOS", "other")
     queue = open_queue("slurm", shell={"SBATCH_PARTITION": "long"})
@@ -58,7 +76,9 @@ def test_a_run_keeps_the_settings_of_the_shell_in_which_it_began(monkeypatch: py
 
 
 def test_a_variable_of_sbatch_that_cannot_be_used_is_named() -> None:
-    with pytest.raises(UserError, match=r"^SBATCH_PARTITION: partition = 'a,b' .* set partition in windrow.toml$"):
+    with pytest.raises(
+        UserError, match=r"^SBATCH_PARTITION: partition = 'a,b' .* set partition in windrow.toml$"
+    ):
         SlurmQueue(env={"SBATCH_PARTITION": "a,b"})
 
 
@@ -73,7 +93,9 @@ def test_a_variable_of_sbatch_that_cannot_be_used_is_named() -> None:
 )
 def test_settings_that_slurm_would_never_take_are_refused_before_a_run(words: str) -> None:
     run = site(**{"sbatch --test-only": Answer(1, "", f"{words}\n")})
-    run.answers["sacctmgr --noheader --parsable2 show assoc where user="] = "phys|normal,express\nchem|normal\n"
+    run.answers["sacctmgr --noheader --parsable2 show assoc where user="] = (
+        "phys|normal,express\nchem|normal\n"
+    )
     queue = SlurmQueue(env={"SBATCH_ACCOUNT": "nosuch"}, run=run)
     with pytest.raises(UserError) as caught:
         queue.check()
@@ -85,14 +107,27 @@ def test_settings_that_slurm_would_never_take_are_refused_before_a_run(words: st
 @pytest.mark.parametrize(
     "answer",
     [
-        Answer(0, "", "sbatch: Job 6 to start at 1794747722 using 4 processors on nodes n[7-8] in partition main\n"),
+        Answer(
+            0,
+            "",
+            "sbatch: Job 6 to start at 1794747722 using 4 processors on nodes n[7-8] in "
+            "partition main\n",
+        ),
         Answer(1, "", "allocation failure: Requested node configuration is not available\n"),
         Answer(1, "", "allocation failure: Unable to contact slurm controller (connect failure)\n"),
         Answer(
-            1, "", "sbatch: error: AssocMaxSubmitJobLimit\nallocation failure: Job violates accounting/QOS policy\n"
+            1,
+            "",
+            "sbatch: error: AssocMaxSubmitJobLimit\nallocation failure: Job violates "
+            "accounting/QOS policy\n",
         ),
         Answer(None, "", ""),
     ],
 )
 def test_what_may_change_is_no_wrong_setting(answer: Answer) -> None:
     SlurmQueue(env={}, run=site(**{"sbatch --test-only": answer})).check()
+
+
+def test_who_names_two_partitions_is_told_how_to_use_both() -> None:
+    with pytest.raises(UserError, match=r"leave it out and use --on short,long$"):
+        SlurmProfile(partition="short,long")

@@ -1,4 +1,5 @@
-"""Everybody's past jobs in sacct's words. The rows are as Slurm 22.05 printed them, with other names."""
+"""Everybody's past jobs in sacct's words. The rows are as Slurm 22.05 printed them, with other
+names."""
 
 from __future__ import annotations
 
@@ -39,7 +40,12 @@ def test_rows_are_read_and_what_is_no_arrival_is_left_out() -> None:
 def test_the_question_is_relative_since_sacct_takes_no_epoch() -> None:
     argv = past_argv("main", 1000.0, 4600.0)
     assert argv[0] == "sacct"
-    assert {"--allusers", "--allocations", "--partition=main", "--starttime=now-3600seconds"} <= set(argv)
+    assert {
+        "--allusers",
+        "--allocations",
+        "--partition=main",
+        "--starttime=now-3600seconds",
+    } <= set(argv)
 
 
 class Site:
@@ -48,11 +54,15 @@ class Site:
     def __init__(self, accounting: str) -> None:
         self.accounting = accounting
 
-    def __call__(self, argv: Sequence[str], *, stdin: str, env: Mapping[str, str], timeout_s: float) -> Answer:
+    def __call__(
+        self, argv: Sequence[str], *, stdin: str, env: Mapping[str, str], timeout_s: float
+    ) -> Answer:
         del stdin, env, timeout_s
         match argv[:3]:
             case ["scontrol", "show", "config"]:
-                return Answer(0, f"ClusterName = big\nAccountingStorageType = {self.accounting}\n", "")
+                return Answer(
+                    0, f"ClusterName = big\nAccountingStorageType = {self.accounting}\n", ""
+                )
             case ["scontrol", "-o", "show"]:
                 return Answer(0, "PartitionName=main Default=YES MaxTime=UNLIMITED\n", "")
             case ["sinfo", *_]:

@@ -1,4 +1,5 @@
-"""Reading what Slurm prints: lines as they were seen on Slurm 22.05, and rules that hold for all of them."""
+"""Reading what Slurm prints: lines as they were seen on Slurm 22.05, and rules that hold for all of
+them."""
 
 from __future__ import annotations
 
@@ -16,7 +17,7 @@ from windrow.model.nodes import Need
 from windrow.model.resources import Counts, NodeShape
 from windrow.queues.command import Answer
 from windrow.queues.port import JobSpec, JobState, OutcomeUnknown, QueueError, SpecError
-from windrow.queues.slurm.profile import SlurmProfile, slurm_profile
+from windrow.queues.slurm.profile import SlurmProfile
 from windrow.queues.slurm.queue import SlurmQueue
 from windrow.queues.slurm.text import (
     format_duration,
@@ -43,9 +44,16 @@ SchedulerParameters     = bf_interval=1,max_array_tasks=200
 PARTITIONS = """\
 PartitionName=main Default=YES QoS=N/A MaxNodes=UNLIMITED MaxTime=10:00:00 Nodes=n[1-3] State=UP TotalNodes=3
 PartitionName=small Default=NO QoS=few MaxNodes=1 MaxTime=00:10:00 Nodes=n[1-2] State=UP TotalNodes=2
+"""  # noqa: E501
+NODES = (
+    "n1|idle|up|2|1000|0|(null)|(null)\nn2|mixed|up|4|2000|0|(null)|fat,new\n"
+    "n3|down*|up|4|3000|0|(null)|fat\n"
+)
+ASSOCIATIONS = """\
+||||normal|100||||cpu=64|
+ada||||normal|20||1-00:00:00|node=2||
+bob||||normal|1||00:01:00|||
 """
-NODES = "n1|idle|up|2|1000|0|(null)|(null)\nn2|mixed|up|4|2000|0|(null)|fat,new\nn3|down*|up|4|3000|0|(null)|fat\n"
-ASSOCIATIONS = "|||100||\nada||20||1-00:00:00|node=2\nbob||1||00:01:00|\n"
 
 
 def site(**answers: Answer | str) -> RecordedRun:
@@ -56,7 +64,7 @@ def site(**answers: Answer | str) -> RecordedRun:
         "sinfo": NODES,
         "sacctmgr --noheader --parsable2 show user": "science\n",
         "sacctmgr --noheader --parsable2 show assoc": ASSOCIATIONS,
-        "sacctmgr --noheader --parsable2 show qos": "normal||||7-00:00:00|\nfew|5||||\n",
+        "sacctmgr --noheader --parsable2 show qos": "normal|||||7-00:00:00|||||\nfew||5||||||||\n",
         "sbatch": "17;windrow\n",
         "squeue": "",
         "sacct ": "",
@@ -65,7 +73,13 @@ def site(**answers: Answer | str) -> RecordedRun:
 
 
 def a_spec(**changes: object) -> JobSpec:
-    fields: dict[str, object] = {"tag": "run-1", "nodes": 1, "walltime_s": 60, "command": ("true",), "workdir": "/"}
+    fields: dict[str, object] = {
+        "tag": "run-1",
+        "nodes": 1,
+        "walltime_s": 60,
+        "command": ("true",),
+        "workdir": "/",
+    }
     return JobSpec(**({"output": "/out %j"} | fields | changes))  # type: ignore[arg-type]
 
 
@@ -81,7 +95,11 @@ def test_rows_of_squeue() -> None:
 """
     rows = {row.status.id: row for row in parse_status(out)}
     waiting, failed = rows["3"].status, rows["1_0"].status
-    assert (waiting.state, waiting.started_s, waiting.expected_start_s) == (JobState.WAITING, None, 1794747480.0)
+    assert (waiting.state, waiting.started_s, waiting.expected_start_s) == (
+        JobState.WAITING,
+        None,
+        1794747480.0,
+    )
     assert waiting.reason == "Priority"
     assert (failed.state, failed.exit_code, failed.ended_s) == (JobState.ENDED, 3, 1794747123.0)
     assert (rows["1_0"].name, rows["4"].name) == ("run-7..9", "a|b")
@@ -156,22 +174,56 @@ def test_durations_as_slurm_writes_them(text: str, seconds: int | None) -> None:
 
 def test_counts_nodes_and_probes() -> None:
     assert [parse_count(text) for text in ("8", "2K", "1.5K", "2-4")] == [8, 2048, 1536, 2]
-    states = {"idle": True, "allocated": True, "mixed-": True, "idle~": True, "draining": True, "drained": False}
-    states |= {"down": False, "down*": False, "idle*": False, "unknown": False, "planned": True, "reserved": False}
-    nodes = parse_nodes("".join(f"n{i}|{state}|up|2|1000|0|(null)|(null)\n" for i, state in enumerate(states)))
+    states = {
+        "idle": True,
+        "allocated": True,
+        "mixed-": True,
+        "idle~": True,
+        "draining": True,
+        "drained": False,
+    }
+    states |= {
+        "down": False,
+        "down*": False,
+        "idle*": False,
+        "unknown": False,
+        "planned": True,
+        "reserved": False,
+    }
+    nodes = parse_nodes(
+        "".join(f"n{i}|{state}|up|2|1000|0|(null)|(null)\n" for i, state in enumerate(states))
+    )
     assert [node.is_usable for node in nodes] == list(states.values())
-    seen = "sbatch: Job 6 to start at 1794747722 using 4 processors on nodes n[7-8] in partition main\n"
+    seen = (
+        "sbatch: Job 6 to start at 1794747722 using 4 processors on nodes n[7-8] in partition "
+        "main\n"
+    )
     assert parse_probe(seen) == 1794747722.0
-    assert parse_probe("allocation failure: Requested node configuration is not available\n") is None
+    assert (
+        parse_probe("allocation failure: Requested node configuration is not available\n") is None
+    )
 
 
 @pytest.mark.parametrize(
     ("answer", "error"),
     [
-        (Answer(1, "", "sbatch: error: Batch job submission failed: Invalid qos specification\n"), SpecError),
+        (
+            Answer(
+                1, "", "sbatch: error: Batch job submission failed: Invalid qos specification\n"
+            ),
+            SpecError,
+        ),
         (Answer(255, "", "sbatch: unrecognized option '--badopt'\n"), SpecError),
-        (Answer(1, "", "sbatch: error: Unable to contact slurm controller (connect failure)\n"), QueueError),
-        (Answer(1, "", "sbatch: error: AssocMaxSubmitJobLimit\nsbatch: error: Job violates policy\n"), QueueError),
+        (
+            Answer(1, "", "sbatch: error: Unable to contact slurm controller (connect failure)\n"),
+            QueueError,
+        ),
+        (
+            Answer(
+                1, "", "sbatch: error: AssocMaxSubmitJobLimit\nsbatch: error: Job violates policy\n"
+            ),
+            QueueError,
+        ),
         (Answer(1, "", "sbatch: error: QOSMaxSubmitJobPerUserLimit\n"), QueueError),
         (Answer(1, "", "sbatch: error: Socket timed out on send/recv operation\n"), OutcomeUnknown),
         (Answer(1, "", "sbatch: error: Zero Bytes were transmitted or received\n"), OutcomeUnknown),
@@ -188,9 +240,14 @@ def test_what_sbatch_says(answer: Answer, error: type[Exception]) -> None:
 def test_the_cluster_after_an_id_and_patterns_in_the_output_mean_nothing() -> None:
     run = site()
     assert (
-        SlurmQueue(SlurmProfile(account="hydro", extra=("--mail-type=END",)), run=run, env={}).submit(a_spec()) == "17"
+        SlurmQueue(
+            SlurmProfile(account="hydro", extra=("--mail-type=END",)), run=run, env={}
+        ).submit(a_spec())
+        == "17"
     )
-    assert {"--output=/out %%j", "--account=hydro", "--mail-type=END", "--exclusive"} <= set(run.asked[-1])
+    assert {"--output=/out %%j", "--account=hydro", "--mail-type=END", "--exclusive"} <= set(
+        run.asked[-1]
+    )
 
 
 def test_limits_are_the_tightest(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -199,8 +256,14 @@ def test_limits_are_the_tightest(monkeypatch: pytest.MonkeyPatch) -> None:
     assert (main.nodes, main.max_nodes, main.max_walltime_s) == (3, 2, 36000)
     assert (main.max_jobs, main.max_array) == (20, 20)
     assert (main.shape.cores, main.shape.memory_bytes) == (2, 1000 * 1024**2)
-    small = SlurmQueue(SlurmProfile(partition="small", constraint="fat"), run=site(), env={}).limits()
-    assert (small.max_jobs, small.max_walltime_s, small.shape.cores) == (5, 600, 4)  # the partition's own QOS
+    small = SlurmQueue(
+        SlurmProfile(partition="small", constraint="fat"), run=site(), env={}
+    ).limits()
+    assert (small.max_jobs, small.max_walltime_s, small.shape.cores) == (
+        5,
+        600,
+        4,
+    )  # the partition's own QOS
 
 
 @pytest.mark.parametrize(
@@ -209,7 +272,10 @@ def test_limits_are_the_tightest(monkeypatch: pytest.MonkeyPatch) -> None:
         ("(null)", ()),
         ("gpu:2", (("gpus", 2),)),
         ("gpu:a100:2(S:0-1),gpu:v100:1(S:2,3)", (("gpus", 3),)),
-        ("shard:8,mps:100,lic:matlab:3,scratch:no_consume:1T,bandwidth:2K", (("bandwidth", 2048), ("lic", 3))),
+        (
+            "shard:8,mps:100,lic:matlab:3,scratch:no_consume:1T,bandwidth:2K",
+            (("bandwidth", 2048), ("lic", 3)),
+        ),
         ("craynetwork:0", ()),
     ],
 )
@@ -218,24 +284,35 @@ def test_what_gres_counts(gres: str, counts: Counts) -> None:
 
 
 def test_kinds_of_nodes_and_what_a_job_requests_of_them() -> None:
-    rows = "n1|idle|up|2|1000|0|(null)|x\nn2|idle|up|4|2000|500|gpu:2|x\nn3|idle|up|4|2000|500|gpu:2|x\n"
+    rows = (
+        "n1|idle|up|2|1000|0|(null)|x\nn2|idle|up|4|2000|500|gpu:2|x\n"
+        "n3|idle|up|4|2000|500|gpu:2|x\n"
+    )
     queue = SlurmQueue(SlurmProfile(extra=("--gres=gpu:1,lic:1",)), run=site(sinfo=rows), env={})
     mib = 1024**2
-    kinds = (NodeShape(2, 1000 * mib, 0), 1), (NodeShape(4, 2000 * mib, 500 * mib, (("gpus", 2),)), 2)
+    kinds = (
+        (NodeShape(2, 1000 * mib, 0), 1),
+        (NodeShape(4, 2000 * mib, 500 * mib, (("gpus", 2),)), 2),
+    )
     assert tuple((kind.shape, kind.count) for kind in queue.limits().kinds) == kinds
     plain, special = (
-        queue.commands([a_spec(**more)])[0] for more in ({}, {"per_node": Need(4, mib, 0, 1, (("gpus", 2),))})
+        queue.commands([a_spec(**more)])[0]
+        for more in ({}, {"per_node": Need(4, mib, 0, 1, (("gpus", 2),))})
     )
     assert "--mem=0" in plain
     assert plain.count("--gres") == 1
     assert "--mem=1M" in special
     assert "--mincpus=4 --tmp=1M" in special
-    assert special.index("--gres=gpu:1,lic:1") < special.index("--gres=lic:1,gpu:2")  # the last one counts
+    assert special.index("--gres=gpu:1,lic:1") < special.index(
+        "--gres=lic:1,gpu:2"
+    )  # the last one counts
 
 
 def test_accounts_that_cannot_be_read_set_no_limit() -> None:
     down = Answer(1, "", "sacctmgr: error: slurm_persist_conn_open_without_init: failed\n")
-    limits = SlurmQueue(run=site(**{"sacctmgr --noheader --parsable2 show assoc": down}), env={}).limits()
+    limits = SlurmQueue(
+        run=site(**{"sacctmgr --noheader --parsable2 show assoc": down}), env={}
+    ).limits()
     assert (limits.max_jobs, limits.max_array) == (10000, 200)
 
 
@@ -254,35 +331,64 @@ def test_status_asks_once_and_accounts_only_for_the_forgotten() -> None:
 
 
 def test_profiles_are_checked() -> None:
-    table = {"partition": "main", "constraint": "a&b", "extra": ["--mail-type=END", "--comment=x y"]}
-    assert slurm_profile(table).options == ["--partition=main", "--constraint=a&b", "--mail-type=END", "--comment=x y"]
-    for wrong, words in (
-        ({"partion": "x"}, "did you mean partition"),
-        ({"partition": 3}, "must be a string"),
-        ({"extra": "--x"}, "a list of strings"),
+    profile = SlurmProfile(
+        partition="main", constraint="a&b", extra=("--mail-type=END", "--comment=x y")
+    )
+    assert profile.options == [
+        "--partition=main",
+        "--constraint=a&b",
+        "--mail-type=END",
+        "--comment=x y",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
         ({"partition": "a,b"}, "one name"),
         ({"account": "--wrap=x"}, "one name"),
-        ({"extra": ["-N 3"]}, "must look like"),
-        ({"extra": ["--job-name=x"]}, "sets it itself"),
-        ({"extra": ["--part=x"]}, "set partition in the profile"),
-        ({"extra": ["--no-req"]}, "sets it itself"),
-    ):
-        with pytest.raises(UserError, match=words):
-            slurm_profile(wrong)
+        ({"extra": ("-N 3",)}, "must look like"),
+        ({"extra": ("--job-name=x",)}, "sets it itself"),
+        ({"extra": ("--part=x",)}, "set partition in the profile"),
+        ({"extra": ("--no-req",)}, "sets it itself"),
+    ],
+)
+def test_bad_profiles_are_refused(wrong: dict[str, Any], words: str) -> None:
+    with pytest.raises(UserError, match=words):
+        SlurmProfile(**wrong)
 
 
 def test_an_outer_job_does_not_leak_into_what_it_submits() -> None:
-    env = {"SLURM_JOB_ID": "1", "SLURM_CPUS_PER_TASK": "4", "SLURM_CONF": "/c", "SQUEUE_FORMAT": "%i", "HOME": "/h"}
+    env = {
+        "SLURM_JOB_ID": "1",
+        "SLURM_CPUS_PER_TASK": "4",
+        "SLURM_CONF": "/c",
+        "SQUEUE_FORMAT": "%i",
+        "HOME": "/h",
+    }
     assert SlurmQueue(run=site(), env=env)._env == {"SLURM_CONF": "/c", "HOME": "/h"}
 
 
 def test_drained_and_reserved_nodes_are_not_offered() -> None:
-    states = {"idle": True, "allocated": True, "mixed": True, "idle~": True, "planned": True, "draining": False}
-    states |= {"drained": False, "down*": False, "maint": False, "reserved": False, "allocated$": False}
+    states = {
+        "idle": True,
+        "allocated": True,
+        "mixed": True,
+        "idle~": True,
+        "planned": True,
+        "draining": False,
+    }
+    states |= {
+        "drained": False,
+        "down*": False,
+        "maint": False,
+        "reserved": False,
+        "allocated$": False,
+    }
     rows = "".join(f"n{i}|{state}|up|2|1000|0|(null)|(null)\n" for i, state in enumerate(states))
     assert [node.is_open for node in parse_nodes(rows)] == list(states.values())
     ours = parse_nodes(rows, has_reservation=True)
-    assert [node.is_open for node in ours] == [value or "n" + str(i) in ("n8", "n9", "n10") for i, value in
+    assert [node.is_open for node in ours] == [value or "n" + str(i) in ("n8", "n9", "n10") for i, value in  # noqa: E501
                                                enumerate(states.values())]  # fmt: skip
     assert not any(node.is_open for node in parse_nodes(rows.replace("|up|", "|down|")))
 
@@ -293,14 +399,20 @@ def test_limits_tell_what_can_be_had_now() -> None:
     drained = "n1|drained|up|2|1000|0|(null)|(null)\nn2|draining|up|4|2000|0|(null)|fat\n"
     limits = SlurmQueue(run=site(sinfo=drained), env={}).limits()
     assert (limits.nodes, limits.usable_nodes) == (2, 0)
-    assert limits.closed == "all 2 nodes of partition main are down, drained or reserved (see sinfo -R)"
+    assert (
+        limits.closed
+        == "all 2 nodes of partition main are down, drained or reserved (see sinfo -R)"
+    )
     down = PARTITIONS.replace("State=UP TotalNodes=3", "State=DOWN TotalNodes=3")
     limits = SlurmQueue(run=site(**{"scontrol -o show partition": down}), env={}).limits()
     assert limits.closed == "partition main is down (State=DOWN)"
 
 
 def test_a_snapshot_offers_only_nodes_that_our_jobs_may_use() -> None:
-    nodes = "n1|idle|up|2|1000|0|(null)|(null)\nn2|draining|up|4|2000|0|(null)|fat\nn3|idle|up|4|2000|0|(null)|fat\n"
+    nodes = (
+        "n1|idle|up|2|1000|0|(null)|(null)\nn2|draining|up|4|2000|0|(null)|fat\n"
+        "n3|idle|up|4|2000|0|(null)|fat\n"
+    )
     seen = SlurmQueue(SlurmProfile(constraint="fat"), run=site(sinfo=nodes), env={}).snapshot()
     assert (seen.nodes, seen.open_nodes) == (3, 1)
 
@@ -332,11 +444,16 @@ def test_nodes_to_avoid_are_excluded_beside_those_of_the_profile() -> None:
 
 
 def test_every_command_is_told_the_cluster() -> None:
-    recorded, seen = site(squeue="CLUSTER: dusk\n", scancel="", **{"scontrol hold": ""}), list[Sequence[str]]()
+    recorded, seen = (
+        site(squeue="CLUSTER: dusk\n", scancel="", **{"scontrol hold": ""}),
+        list[Sequence[str]](),
+    )
 
     def run(argv: Sequence[str], **more: Any) -> Answer:
         seen.append(argv)
-        return recorded([argv[0], *(word for word in argv[1:] if word != "--clusters=dusk")], **more)
+        return recorded(
+            [argv[0], *(word for word in argv[1:] if word != "--clusters=dusk")], **more
+        )
 
     queue = SlurmQueue(SlurmProfile(cluster="dusk"), env={}, run=run)
     assert queue.submit(a_spec()) == "17"
@@ -346,7 +463,14 @@ def test_every_command_is_told_the_cluster() -> None:
     queue.past_jobs(0.0)
     queue.probe(1, 60)
     queue.cancel(["17", "18_1"])
-    assert {argv[0] for argv in seen} >= {"sbatch", "squeue", "scontrol", "sinfo", "sacct", "sacctmgr"}
+    assert {argv[0] for argv in seen} >= {
+        "sbatch",
+        "squeue",
+        "scontrol",
+        "sinfo",
+        "sacct",
+        "sacctmgr",
+    }
     assert all(argv[1] == "--clusters=dusk" for argv in seen if argv[0] != "sacctmgr")
     assert "--clusters=dusk" in queue.commands([a_spec()])[0]
     with pytest.raises(UserError, match="set cluster in the profile"):
@@ -358,7 +482,7 @@ ReservationName=service StartTime=2000 EndTime=5600 Duration=01:00:00 Nodes=n[1-
 ReservationName=course StartTime=2000 EndTime=5600 Duration=01:00:00 Nodes=n[1-3] NodeCnt=3 Flags=SPEC_NODES
 ReservationName=begun StartTime=900 EndTime=5600 Duration=01:00:00 Nodes=n[1-3] NodeCnt=3 Flags=MAINT
 ReservationName=others StartTime=2000 EndTime=5600 Duration=01:00:00 Nodes=x[1-3] NodeCnt=3 Flags=MAINT
-"""
+"""  # noqa: E501
 
 
 def test_only_maintenance_to_come_closes_nodes() -> None:

@@ -31,7 +31,11 @@ def a_spec(tag: str = "a", nodes: int = 1, walltime_s: int = 60) -> JobSpec:
     ],
 )
 def test_what_no_queue_could_run(wrong: JobSpec) -> None:
-    for refuse in (check_form, lambda spec: check_spec(spec, LIMITS), lambda spec: check([a_spec(), spec], LIMITS)):
+    for refuse in (
+        check_form,
+        lambda spec: check_spec(spec, LIMITS),
+        lambda spec: check([a_spec(), spec], LIMITS),
+    ):
         with pytest.raises(SpecError, match=re.escape(f"job {wrong.tag!r}: ")):
             refuse(wrong)
 

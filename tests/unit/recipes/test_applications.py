@@ -1,4 +1,5 @@
-"""Traces of the seven applications give back the tables that they were made from, and their roles."""
+"""Traces of the seven applications give back the tables that they were made from, and their
+roles."""
 
 from functools import cache
 
@@ -11,7 +12,8 @@ from windrow.recipes import generate_workflow
 from windrow.recipes.workflows.applications import application_trace, applications
 from windrow.storage.roles import Role, roles
 
-# Table 2.4, and below it the files, traffic, unique and static MB of all, read and written of table 2.2.
+# Table 2.4, and below it the files, traffic, unique and static MB of all, read and written of table
+# 2.2.
 PRINTED = """
 seti 2 .34 .34 .34 12 75.43 2.68 2.68 0 0 0 0
   14 75.77 3.02 3.02 12 71.62 .72 - 11 4.15 2.36 -
@@ -52,8 +54,19 @@ amasim2 5 5.31 5.31 5.31 2 40 40 125.43 22 505.04 505.04 505.04
 amanda 6 5.22 5.21 5.21 11 264.31 264.29 349.69 29 508.52 508.52 508.52
   46 778.04 778.09 863.42 - 597.89 597.96 683.32 - 180.14 180.11 180.11
 """
-ROWS = {name: row for name, *row in (line.split() for line in PRINTED.replace("\n  ", " ").strip().splitlines())}
-INSTR_PER_OP_K = {"seti": 8737, "blast": 144, "ibis": 109823, "cms": 396, "hf": 353, "nautilus": 8238, "amanda": 551}
+ROWS = {
+    name: row
+    for name, *row in (line.split() for line in PRINTED.replace("\n  ", " ").strip().splitlines())
+}
+INSTR_PER_OP_K = {
+    "seti": 8737,
+    "blast": 144,
+    "ibis": 109823,
+    "cms": 396,
+    "hf": 353,
+    "nautilus": 8238,
+    "amanda": 551,
+}
 
 
 @cache
@@ -65,8 +78,11 @@ def measured(name: str) -> tuple[Measures, Roles]:
 
 def near(found: Amount, printed: list[str], name: str) -> None:
     for value, text in zip((found.traffic, found.unique, found.static), printed[1:], strict=True):
-        # Printed with two digits, of sums of which each is rounded; and AMANDA's totals move 0.13 MB between roles.
-        assert text == "-" or abs(value / 1e6 - float(text)) < (0.15 if name == "amanda" else 0.06), (name, text)
+        # Printed with two digits, of sums of which each is rounded; and AMANDA's totals move 0.13
+        # MB between roles.
+        assert text == "-" or abs(value / 1e6 - float(text)) < (
+            0.15 if name == "amanda" else 0.06
+        ), (name, text)
     assert printed[0] in ("-", str(found.files)), name
 
 
@@ -74,24 +90,39 @@ def check(name: str) -> None:
     measures, inferred = measured(name)
     wanted = {group["name"]: group["role"] for group in applications()[name]["files"]}
     for number, role in inferred.of.items():
-        assert role == wanted[measures.trace.files.paths[number].rpartition("/")[2].rpartition("-")[0]]
+        assert (
+            role == wanted[measures.trace.files.paths[number].rpartition("/")[2].rpartition("-")[0]]
+        )
     first = measures.pipeline == 0
     stages = [stage.name for stage in measures.trace.stages if stage.pipeline == 0]
-    rows = [("nautilus-1" if stage == "nautilus" else stage, measures.stage == n) for n, stage in enumerate(stages)]
+    rows = [
+        ("nautilus-1" if stage == "nautilus" else stage, measures.stage == n)
+        for n, stage in enumerate(stages)
+    ]
     for row, chosen in [*rows, *([(name, first)] if len(stages) > 1 else [])]:
         for i, role in enumerate((Role.ENDPOINT, Role.PIPELINE, Role.BATCH)):
-            near(measures.amount(chosen & inferred.uses(measures, role)), ROWS[row][4 * i : 4 * i + 4], row)
-        for i, way in enumerate((chosen, chosen & ~measures.is_write, chosen & measures.is_write), 3):
+            near(
+                measures.amount(chosen & inferred.uses(measures, role)),
+                ROWS[row][4 * i : 4 * i + 4],
+                row,
+            )
+        for i, way in enumerate(
+            (chosen, chosen & ~measures.is_write, chosen & measures.is_write), 3
+        ):
             near(measures.amount(way), ROWS[row][4 * i : 4 * i + 4], row)
     for number, stage in enumerate(stages):
         counts = applications()[name]["stages"][stage]["ops"]
         assert list(measures.kinds([number]).values()) == counts, stage
     minstr = sum(stage.minstr for stage in measures.trace.stages if stage.pipeline == 0)
     operations = sum(measures.kinds(range(len(stages))).values())
-    assert minstr * MILLION / operations / 1000 == pytest.approx(INSTR_PER_OP_K[name], rel=0.005)  # printed truncated
+    assert minstr * MILLION / operations / 1000 == pytest.approx(
+        INSTR_PER_OP_K[name], rel=0.005
+    )  # printed truncated
 
 
-@pytest.mark.parametrize("names", some(("blast", "nautilus"), ("seti", "ibis", "cms", "hf", "amanda")))
+@pytest.mark.parametrize(
+    "names", some(("blast", "nautilus"), ("seti", "ibis", "cms", "hf", "amanda"))
+)
 def test_traces_give_back_the_tables_and_the_roles(names: tuple[str, ...]) -> None:
     for name in names:
         check(name)
@@ -102,13 +133,21 @@ def test_traces_give_back_the_tables_and_the_roles(names: tuple[str, ...]) -> No
     some(
         ("nautilus", Role.BATCH, 3.5, (0.49, 0.8)),
         ("cms", Role.BATCH, 1.0, (0.95, 1.0)),  # of little use to keep more
-        ("amanda", Role.BATCH, 400.0, (0.0, 0.05)),  # read once by each pipeline: kept whole, or of no use
+        (
+            "amanda",
+            Role.BATCH,
+            400.0,
+            (0.0, 0.05),
+        ),  # read once by each pipeline: kept whole, or of no use
         ("amanda", Role.BATCH, 520.0, (0.49, 0.52)),
         ("amanda", Role.PIPELINE, 1.0, (0.9, 1.0)),  # a million short writes
     ),
 )
-def test_what_caches_do_for_the_applications(name: str, role: Role, mb: float, share: tuple[float, float]) -> None:
-    """Figures 2.3 and 2.4: the share of accesses to blocks that hit in an LRU cache of this size."""
+def test_what_caches_do_for_the_applications(
+    name: str, role: Role, mb: float, share: tuple[float, float]
+) -> None:
+    """Figures 2.3 and 2.4: the share of accesses to blocks that hit in an LRU cache of this
+    size."""
     measures, inferred = measured(name)
     _, rates = measures.cache_curve(inferred.uses(measures, role))
     low, high = share
@@ -116,10 +155,17 @@ def test_what_caches_do_for_the_applications(name: str, role: Role, mb: float, s
 
 
 def test_pipelines_are_chains_that_share_batch_data() -> None:
-    workflow = generate_workflow("pipelines", tasks=9, parameters={"application": "amanda", "length": "2"})
+    workflow = generate_workflow(
+        "pipelines", tasks=9, parameters={"application": "amanda", "length": "2"}
+    )
     assert workflow.depth == 4
     assert len(workflow) == 9
-    assert [workflow.kinds.count(kind) for kind in ("corsika", "corama", "mmc", "amasim2")] == [3, 2, 2, 2]
+    assert [workflow.kinds.count(kind) for kind in ("corsika", "corama", "mmc", "amasim2")] == [
+        3,
+        2,
+        2,
+        2,
+    ]
     found, against = roles(workflow)
     sizes = dict.fromkeys(Role, 0)
     for role, file in zip(found, workflow.files, strict=True):

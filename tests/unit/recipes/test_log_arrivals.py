@@ -15,7 +15,8 @@ BATCH_DAY = (6.1271, 5.2740)
 
 
 def walk(gaps_s: list[float], weights: list[float]) -> list[float]:
-    """Pay each half hour its weight in points, one point per 1,800 s of gap, and note the time at each arrival."""
+    """Pay each half hour its weight in points, one point per 1,800 s of gap, and note the time at
+    each arrival."""
     slot, spent, now, times = 0, 0.0, 0.0, [0.0]
     for gap in gaps_s:
         points = gap / 1800
@@ -34,25 +35,35 @@ def walk(gaps_s: list[float], weights: list[float]) -> list[float]:
     st.sampled_from([BATCH_DAY, (8.9186, 3.6680), (8.1737, 3.9631)]),
     st.booleans(),
 )
-def test_arrivals_equal_a_walk_through_the_half_hours(gaps: list[float], day: tuple[float, float], week: bool) -> None:
+def test_arrivals_equal_a_walk_through_the_half_hours(
+    gaps: list[float], day: tuple[float, float], week: bool
+) -> None:
     cycle = daily_cycle(*day)
     if week:
         cycle = weekly_cycle(cycle, 0.5)
     expected = walk(gaps, cycle.weights.tolist())
-    np.testing.assert_allclose(arrive(np.array(gaps, dtype=np.float64), cycle), expected, atol=1.001)
+    np.testing.assert_allclose(
+        arrive(np.array(gaps, dtype=np.float64), cycle), expected, atol=1.001
+    )
 
 
 @pytest.mark.parametrize(("shape", "scale"), [BATCH_DAY, (8.9186, 3.6680), (8.1737, 3.9631)])
 def test_daily_weights_are_the_gamma_shares_of_the_half_hours(shape: float, scale: float) -> None:
     def density(x: float) -> float:
-        return math.exp((shape - 1) * math.log(x) - x / scale - shape * math.log(scale) - math.lgamma(shape))
+        return math.exp(
+            (shape - 1) * math.log(x) - x / scale - shape * math.log(scale) - math.lgamma(shape)
+        )
 
     share = [0.0] * 48
-    for number in range(11, 59):  # half hours of a day that begins at five, the first half hour of the day being 1
+    for number in range(
+        11, 59
+    ):  # half hours of a day that begins at five, the first half hour of the day being 1
         grid = np.linspace(number - 0.5, number + 0.5, 101)
         share[(number - 1) % 48] = float(np.mean([density(x) for x in (grid[1:] + grid[:-1]) / 2]))
     mean = sum(share) / 48
-    np.testing.assert_allclose(daily_cycle(shape, scale).weights, [s / mean for s in share], rtol=1e-4)
+    np.testing.assert_allclose(
+        daily_cycle(shape, scale).weights, [s / mean for s in share], rtol=1e-4
+    )
 
 
 def test_batch_jobs_come_in_the_afternoon_and_not_before_dawn() -> None:

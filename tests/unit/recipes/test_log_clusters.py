@@ -26,9 +26,10 @@ FIGURE_11: dict[str, tuple[int, tuple[float, ...], int]] = {
     "rtc": (270, (108, 2.43, 13.69, 112, 0.57, 1.87), 365),
     "star": (1200, (108, 13.16, 16.93, 1050, 0.83, 3.94), 304),
 }
-# Off by how much, in percent: a year, sixty days. Jobs are sampled evenly and the run-time law is corrected for what
-# was drawn, so run time and actual load are exact from 1,000 jobs on. Widths are whole numbers (one of the widest jobs
-# on RTC in sixty days moves the mean by 0.8 %), requests are round values (their sum moves in steps of one wide job).
+# Off by how much, in percent: a year, sixty days. Jobs are sampled evenly and the run-time law is
+# corrected for what was drawn, so run time and actual load are exact from 1,000 jobs on. Widths are
+# whole numbers (one of the widest jobs on RTC in sixty days moves the mean by 0.8 %), requests are
+# round values (their sum moves in steps of one wide job).
 YEAR = (0.01, 0.1, 0.01, 0.25, 0.01, 0.2)
 SIXTY_DAYS = (0.2, 1.0, 0.05, 1.5, 0.05, 1.5)
 ADA_REQUEST = 2.67  # percent above the printed 25: what the requested load implies, see below
@@ -49,7 +50,9 @@ def figures(log: Log, days: float) -> tuple[float, ...]:
 
 def off_by(name: str, days: int, seed: int) -> dict[str, float]:
     got = figures(log_of(name, days, seed), days)
-    off = {what: 100 * (g / f - 1) for what, g, f in zip(FIGURES, got, FIGURE_11[name][1], strict=True)}
+    off = {
+        what: 100 * (g / f - 1) for what, g, f in zip(FIGURES, got, FIGURE_11[name][1], strict=True)
+    }
     if name == "ada":
         off["request size"] -= ADA_REQUEST
     return off
@@ -92,7 +95,10 @@ def test_the_table_is_consistent_but_for_the_request_size_of_ada(name: str) -> N
     cluster = CLUSTERS[name]
     assert cluster.correlation == pytest.approx(actual * nodes * 24 / jobs / (width * run_h))
     implied = requested * nodes * 24 / jobs
-    low, high = (requested - 0.005) * nodes * 24 / (jobs + 0.5), (requested + 0.005) * nodes * 24 / (jobs - 0.5)
+    low, high = (
+        (requested - 0.005) * nodes * 24 / (jobs + 0.5),
+        (requested + 0.005) * nodes * 24 / (jobs - 0.5),
+    )
     agrees = low <= request + 0.5 and high >= request - 0.5
     assert agrees == (name != "ada")
     assert math.floor(implied) == request or round(implied) == request
@@ -122,7 +128,10 @@ def test_fewer_jobs_come_on_weekends_and_at_night(name: str) -> None:
 
 
 def test_width_and_run_time_are_correlated_as_the_loads_demand() -> None:
-    correlation = {name: float(np.corrcoef(log_of(name, 60).nodes, log_of(name, 60).run_s)[0, 1]) for name in FIGURE_11}
+    correlation = {
+        name: float(np.corrcoef(log_of(name, 60).nodes, log_of(name, 60).run_s)[0, 1])
+        for name in FIGURE_11
+    }
     assert correlation["ada"] < -0.01
     assert correlation["lonestar"] > 0.01
     assert correlation["lemieux"] > 0.01
@@ -135,10 +144,14 @@ def test_the_fitted_laws_have_the_means_they_were_fitted_to(name: str) -> None:
     assert widths is not None
     assert widths.share.sum() == pytest.approx(1)
     assert (widths.share >= 0).all()
-    assert float((widths.share * np.arange(1, len(widths.share) + 1)).sum()) == pytest.approx(cluster.width)
+    assert float((widths.share * np.arange(1, len(widths.share) + 1)).sum()) == pytest.approx(
+        cluster.width
+    )
     law = fit_runs(widths, cluster.run_h * 3600, cluster.correlation, cluster.limit_h * 3600)
     draw = (np.arange(2000) + 0.5) / 2000
-    means = {w: law.quantile(np.full(2000, w), draw).mean() for w in range(1, len(widths.share) + 1, 7)}
+    means = {
+        w: law.quantile(np.full(2000, w), draw).mean() for w in range(1, len(widths.share) + 1, 7)
+    }
     some = np.array(list(means))
     expected = law.factor_s * some**law.beta  # the cut at the limit must not lower a width's mean
     np.testing.assert_allclose(list(means.values()), expected, rtol=0.01)
@@ -151,7 +164,9 @@ def test_the_fitted_laws_have_the_means_they_were_fitted_to(name: str) -> None:
 def test_the_shape_of_run_times_is_the_published_batch_hyper_gamma() -> None:
     rng = np.random.default_rng(11)
     jobs = 200_000
-    log_run = np.where(rng.random(jobs) < 0.6986, rng.gamma(6.57, 0.823, jobs), rng.gamma(639.1, 0.0156, jobs))
+    log_run = np.where(
+        rng.random(jobs) < 0.6986, rng.gamma(6.57, 0.823, jobs), rng.gamma(639.1, 0.0156, jobs)
+    )
     log_run = np.sort(log_run[log_run <= 12])
     places = np.linspace(0.001, 0.999, 500)
     found = np.searchsorted(log_run, np.log(shape_quantile(places))) / len(log_run)

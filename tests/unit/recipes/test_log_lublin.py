@@ -1,4 +1,5 @@
-"""The Lublin-Feitelson model against its published distributions, written out anew here from the paper's numbers."""
+"""The Lublin-Feitelson model against its published distributions, written out anew here from the
+paper's numbers."""
 
 from __future__ import annotations
 
@@ -27,7 +28,11 @@ RUNS = {
     "all": (4.2, 0.94, 312.0, 0.03, -0.0054, 0.78),
 }
 # kind: shape (with the published rush-hour ratio), scale
-GAPS = {"batch": (6.0415 * 1.0519, 0.8531), "interactive": (6.551 * 0.9797, 0.6621), "all": (10.2303 * 1.0225, 0.4871)}
+GAPS = {
+    "batch": (6.0415 * 1.0519, 0.8531),
+    "interactive": (6.551 * 0.9797, 0.6621),
+    "all": (10.2303 * 1.0225, 0.4871),
+}
 
 
 def gamma_density(x: Floats, shape: float, scale: float) -> Floats:
@@ -61,7 +66,9 @@ def test_sizes_have_the_published_distribution(kind: str) -> None:
     serial, power = SIZES[kind][:2]
     assert observed[1] / jobs == pytest.approx(serial, abs=0.004)  # four standard errors
     twos = observed[2 ** np.arange(8)].sum() / jobs
-    assert serial + power - 0.004 < twos < serial + power + 0.08  # sizes that are free may hit one too
+    assert (
+        serial + power - 0.004 < twos < serial + power + 0.08
+    )  # sizes that are free may hit one too
 
 
 @pytest.mark.parametrize("kind", RUNS)
@@ -76,7 +83,9 @@ def test_run_times_have_the_published_hyper_gamma_distribution(kind: str, size: 
     jobs = 100_000
     runs = np.sort(draw_runs(np.random.default_rng(size), PUBLISHED[kind], np.full(jobs, size)))
     seconds = np.unique(np.logspace(0, math.log10(160_000), 400).astype(int))
-    expected = np.interp(np.log(seconds + 1.0), grid, cdf)  # a run of k whole seconds lasted less than k + 1
+    expected = np.interp(
+        np.log(seconds + 1.0), grid, cdf
+    )  # a run of k whole seconds lasted less than k + 1
     observed = np.searchsorted(runs, seconds, side="right") / jobs
     assert abs(observed - expected).max() < 1.95 / math.sqrt(jobs)  # Kolmogorov-Smirnov at 0.1 %
     assert runs[0] >= 1
@@ -89,7 +98,8 @@ def test_the_mean_of_log_run_times_follows_the_formula_of_the_hyper_gamma(kind: 
     for size in (1, 32, 128):
         p = pa * size + pb
         runs = draw_runs(np.random.default_rng(7), PUBLISHED[kind], np.full(100_000, size))
-        # 2 %: the formula knows neither the cut at 12 nor whole seconds, and both lower the mean a little.
+        # 2 %: the formula knows neither the cut at 12 nor whole seconds, and both lower the mean a
+        # little.
         assert np.log(runs + 0.5).mean() == pytest.approx(p * a1 * b1 + (1 - p) * a2 * b2, rel=0.02)
 
 
@@ -126,7 +136,8 @@ def test_sizes_fit_any_machine(kind: str, nodes: int) -> None:
     if nodes > 1:
         assert (sizes == 1).mean() == pytest.approx(SIZES[kind][0], abs=0.015)
     if nodes == 100 and kind == "batch":
-        # Powers above 5.5 all become 64, for 128 does not fit; a few free sizes and no more come to it too.
+        # Powers above 5.5 all become 64, for 128 does not fit; a few free sizes and no more come to
+        # it too.
         expected = 0.6686 * 0.125 * (math.log2(100) - 5.5) / 2
         assert expected - 0.006 < (sizes == 64).mean() < expected + 0.008
         assert (sizes > 64).any()
@@ -138,9 +149,12 @@ def test_the_day_shows_in_a_log() -> None:
     hours = np.bincount(log.submit_s % 86_400 // 14_400, minlength=6) / len(log)
     grid = np.linspace(10.5, 58.5, 48_001)  # half hours from five in the morning on
     density = gamma_density(grid, 6.1271, 5.2740)
-    slot = np.floor(grid - 0.5).astype(int) % 48  # the first half hour of a day is number 1, centred
+    slot = (
+        np.floor(grid - 0.5).astype(int) % 48
+    )  # the first half hour of a day is number 1, centred
     expected = np.bincount(slot // 8, weights=density, minlength=6)
-    # Gaps vary by 5.8 times their mean, so the count of a sixth of the jobs has a standard error near 1.4 %.
+    # Gaps vary by 5.8 times their mean, so the count of a sixth of the jobs has a standard error
+    # near 1.4 %.
     np.testing.assert_allclose(hours, expected / expected.sum(), rtol=0.06)
 
 
@@ -161,10 +175,14 @@ def test_load_0_leaves_the_published_gaps() -> None:
     expected = np.exp(np.random.default_rng(0).gamma(shape, scale, 1_000_000))
     mean_gap = float(expected[expected < math.exp(13)].mean())
     log = generate_log("lublin", seed=2, jobs=200_000, parameters={"load": "0"})
-    assert log.submit_s[-1] / len(log) == pytest.approx(mean_gap, rel=0.06)  # four standard errors, nearly
+    assert log.submit_s[-1] / len(log) == pytest.approx(
+        mean_gap, rel=0.06
+    )  # four standard errors, nearly
     days = generate_log("lublin", seed=2, days=400, parameters={"load": "0"})
     assert days.submit_s[-1] <= 400 * 86_400
-    assert len(days) == pytest.approx(400 * 86_400 / mean_gap, rel=0.25)  # 9,800 jobs: four standard errors again
+    assert len(days) == pytest.approx(
+        400 * 86_400 / mean_gap, rel=0.25
+    )  # 9,800 jobs: four standard errors again
     np.testing.assert_array_less(-1, np.diff(days.submit_s))
 
 
@@ -180,7 +198,9 @@ def test_wider_jobs_run_longer() -> None:
 
 
 def test_the_widest_job_can_be_held_below_the_machine() -> None:
-    narrow = generate_log("lublin", seed=6, jobs=20_000, nodes=100_000, parameters={"widest": "128"})
+    narrow = generate_log(
+        "lublin", seed=6, jobs=20_000, nodes=100_000, parameters={"widest": "128"}
+    )
     published = generate_log("lublin", seed=6, jobs=20_000)
     assert narrow.machine_nodes == 100_000
     np.testing.assert_array_equal(narrow.nodes, published.nodes)
@@ -195,5 +215,8 @@ def test_requests_over_estimate_about_as_much_as_on_real_logs() -> None:
 
 
 def test_jobs_are_drawn_all_at_once() -> None:
-    few, many = (steps(lambda n=n: generate_log("lublin", jobs=n, nodes=1000)) for n in (1000, 20_000))  # type: ignore[misc]
+    few, many = (
+        steps(lambda n=n: generate_log("lublin", jobs=n, nodes=1000))  # type: ignore[misc]
+        for n in (1000, 20_000)
+    )
     assert many < 1.2 * few

@@ -52,7 +52,9 @@ def test_every_log_keeps_the_laws(
     nodes = extra_nodes + (1 if model == "lublin" else LOG_MODELS[model].nodes)
     if jobs is None and days is None:
         days = 1.0
-    log = generate_log(model, seed=seed, jobs=jobs, days=days, nodes=nodes, parameters={"users": str(users)})
+    log = generate_log(
+        model, seed=seed, jobs=jobs, days=days, nodes=nodes, parameters={"users": str(users)}
+    )
     check_laws(log)
     assert log.machine_nodes == nodes
     assert log.user.max() < users
@@ -75,7 +77,11 @@ def test_a_seed_means_the_same_log_in_every_process() -> None:
     for hash_seed in ("0", "1", "4242"):
         environment = os.environ | {"PYTHONHASHSEED": hash_seed}
         run = subprocess.run(
-            [sys.executable, "-c", DIGEST], env=environment, capture_output=True, text=True, check=True
+            [sys.executable, "-c", DIGEST],
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=True,
         )
         outputs.add(run.stdout)
     assert len(outputs) == 1
@@ -93,7 +99,9 @@ def test_another_seed_is_another_log(model: str) -> None:
     ("parameter", "value", "changed"),
     [("load", "0.4", "submit_s"), ("overestimate", "5", "requested_s"), ("users", "7", "user")],
 )
-def test_a_parameter_changes_only_what_it_is_about(parameter: str, value: str, changed: str) -> None:
+def test_a_parameter_changes_only_what_it_is_about(
+    parameter: str, value: str, changed: str
+) -> None:
     plain = generate_log("lublin", jobs=500)
     other = generate_log("lublin", jobs=500, parameters={parameter: value})
     for column in COLUMNS:
@@ -104,7 +112,10 @@ def test_a_parameter_changes_only_what_it_is_about(parameter: str, value: str, c
 def test_defaults_given_as_text_change_nothing() -> None:
     for model in LOG_MODELS.values():
         texts = {parameter.name: str(parameter.default) for parameter in model.parameters}
-        plain, told = generate_log(model.name, jobs=50), generate_log(model.name, jobs=50, parameters=texts)
+        plain, told = (
+            generate_log(model.name, jobs=50),
+            generate_log(model.name, jobs=50, parameters=texts),
+        )
         for column in COLUMNS:
             np.testing.assert_array_equal(getattr(plain, column), getattr(told, column))
 
@@ -123,14 +134,22 @@ def test_models_describe_themselves() -> None:
 @pytest.mark.parametrize(
     ("model", "arguments", "message"),
     [
-        ("lubin", {}, "no log model 'lubin'; the models are lublin, lonestar, ada, lemieux, rtc, star"),
+        (
+            "lubin",
+            {},
+            "no log model 'lubin'; the models are lublin, lonestar, ada, lemieux, rtc, star",
+        ),
         (
             "lublin",
             {"parameters": {"lode": "1"}},
             "no parameter lode; it has load, kind, widest, overestimate, users",
         ),
         ("rtc", {"parameters": {"kind": "batch"}}, "no parameter kind; it has load, users"),
-        ("lublin", {"parameters": {"load": "much"}}, "load must be a number from 0 to 100, not 'much'"),
+        (
+            "lublin",
+            {"parameters": {"load": "much"}},
+            "load must be a number from 0 to 100, not 'much'",
+        ),
         ("lublin", {"parameters": {"load": "nan"}}, "load must be a number"),
         ("lublin", {"parameters": {"load": "-0.5"}}, "load must be a number from 0"),
         ("lublin", {"parameters": {"users": "1.5"}}, "users must be a whole number from 1"),
@@ -146,6 +165,8 @@ def test_models_describe_themselves() -> None:
         ("ada", {"days": 1e6}, "more than 20,000,000 jobs"),
     ],
 )
-def test_what_cannot_be_done_is_refused_in_words(model: str, arguments: dict[str, object], message: str) -> None:
+def test_what_cannot_be_done_is_refused_in_words(
+    model: str, arguments: dict[str, object], message: str
+) -> None:
     with pytest.raises(UserError, match=message.replace("(", r"\(")):
         generate_log(model, **arguments)  # type: ignore[arg-type]

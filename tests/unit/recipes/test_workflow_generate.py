@@ -20,6 +20,7 @@ from windrow.errors import UserError
 from windrow.model import Workflow
 from windrow.recipes import WORKFLOW_RECIPES, generate_workflow
 from windrow.recipes.chance import even_parts, near_even_parts, random_parts, seeded
+from windrow_lab.stream.workload import draw_workload
 
 MINIMUM = {
     "montage": 15,
@@ -70,19 +71,26 @@ def test_the_recipes_are_those_of_the_papers_in_order() -> None:
 
 
 def test_the_reference_page_has_every_recipe_and_parameter_as_they_are() -> None:
-    page = (Path(__file__).parents[3] / "docs" / "reference" / "recipes.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[3] / "docs" / "reference" / "recipes.md").read_text(
+        encoding="utf-8"
+    )
     for name, recipe in WORKFLOW_RECIPES.items():
         met = "nearest" if name in BY_FORMULA else "exactly"
-        assert f"| `{name}` | {recipe.summary} | {met}, from {MINIMUM[name]} | {recipe.default_tasks} |" in page
+        assert (
+            f"| `{name}` | {recipe.summary} | {met}, from {MINIMUM[name]} | "
+            f"{recipe.default_tasks} |" in page
+        )
         for parameter in recipe.parameters:
             is_word = isinstance(parameter.default, bool | str)
             default = str(parameter.default).lower() if is_word else f"{parameter.default:g}"
-            row = rf"\| [^|]*`{name}`[^|]* \| `{parameter.name}` \| {default} \| {re.escape(parameter.meaning)} \|"
+            row = rf"\| [^|]*`{name}`[^|]* \| `{parameter.name}` \| {default} \| {re.escape(parameter.meaning)} \|"  # noqa: E501
             assert re.search(row, page), (name, parameter.name)
 
 
 @given(name=st.sampled_from(EXACT), extra=st.integers(0, 600), seed=st.integers(-5, 5))
-def test_any_size_is_met_exactly_with_the_levels_of_the_structure(name: str, extra: int, seed: int) -> None:
+def test_any_size_is_met_exactly_with_the_levels_of_the_structure(
+    name: str, extra: int, seed: int
+) -> None:
     workflow = generate_workflow(name, tasks=MINIMUM[name] + extra, seed=seed)
     assert len(workflow) == MINIMUM[name] + extra
     assert workflow.depth in DEPTHS.get(name, {workflow.depth})
@@ -93,13 +101,16 @@ def test_any_size_is_met_exactly_with_the_levels_of_the_structure(name: str, ext
 def test_the_smallest_size_works_and_one_less_is_refused_naming_it(name: str) -> None:
     least = MINIMUM[name]
     assert len(generate_workflow(name, tasks=least)) == least
-    with pytest.raises(UserError, match=re.escape(f"{name} needs at least {least} tasks, not {least - 1}")):
+    with pytest.raises(
+        UserError, match=re.escape(f"{name} needs at least {least} tasks, not {least - 1}")
+    ):
         generate_workflow(name, tasks=least - 1)
 
 
 @given(tasks=st.integers(12, 900))
 def test_a_genome_is_the_published_structure_where_that_has_the_size(tasks: int) -> None:
-    """Odd sizes and multiples of four can be built of lanes of chunks alone; others need one lane without a merge."""
+    """Odd sizes and multiples of four can be built of lanes of chunks alone; others need one lane
+    without a merge."""
     kinds = Counter(generate_workflow("genome", tasks=tasks).kinds)
     lanes, chunks = kinds["fastqSplit_chr21"], kinds["map_chr21"]
     merges = kinds["mapMerge_chr21"]
@@ -111,17 +122,24 @@ def test_a_genome_is_the_published_structure_where_that_has_the_size(tasks: int)
 
 @pytest.mark.parametrize("name", MINIMUM)
 def test_work_asked_for_is_the_sum_and_changes_nothing_but_run_times(name: str) -> None:
-    plain, scaled = generate_workflow(name, seed=3), generate_workflow(name, seed=3, work_s=1_800_000)
+    plain, scaled = (
+        generate_workflow(name, seed=3),
+        generate_workflow(name, seed=3, work_s=1_800_000),
+    )
     assert math.isclose(scaled.work_s, 1_800_000, rel_tol=1e-12)
     assert scaled.ids == plain.ids
     assert scaled.files == plain.files
     assert np.array_equal(scaled.parents.index, plain.parents.index)
     if name != "cybershake":
-        assert np.allclose(scaled.runtime_s / scaled.work_s, plain.runtime_s / plain.work_s, rtol=1e-12)
+        assert np.allclose(
+            scaled.runtime_s / scaled.work_s, plain.runtime_s / plain.work_s, rtol=1e-12
+        )
 
 
 @given(work_s=st.floats(1e-3, 1e9), square=st.booleans())
-def test_cybershake_reaches_any_work_with_peaks_growing_by_the_square(work_s: float, square: bool) -> None:
+def test_cybershake_reaches_any_work_with_peaks_growing_by_the_square(
+    work_s: float, square: bool
+) -> None:
     parameters = {"square_peaks": str(square)}
     plain = generate_workflow("cybershake", tasks=30, parameters=parameters)
     scaled = generate_workflow("cybershake", tasks=30, work_s=work_s, parameters=parameters)
@@ -160,7 +178,9 @@ def test_parents_are_the_writers_of_what_a_task_reads_and_nobody_else(name: str)
 def test_the_seed_decides(name: str) -> None:
     first = digest(generate_workflow(name, seed=1))
     assert digest(generate_workflow(name, seed=1)) == first
-    assert (digest(generate_workflow(name, seed=2)) != first) == (name not in ("eman", "gauss", "pipelines"))
+    assert (digest(generate_workflow(name, seed=2)) != first) == (
+        name not in ("eman", "gauss", "pipelines")
+    )
 
 
 def test_recipes_do_not_share_a_stream() -> None:
@@ -173,7 +193,8 @@ def test_the_hash_seed_of_the_process_does_not_matter() -> None:
     script = (
         "from hashlib import sha256\n"
         "from windrow.recipes import WORKFLOW_RECIPES, generate_workflow\n"
-        "made = [generate_workflow(name, tasks=60, seed=7, work_s=1e5) for name in WORKFLOW_RECIPES]\n"
+        "made = [generate_workflow(name, tasks=60, seed=7, work_s=1e5) for name in "
+        "WORKFLOW_RECIPES]\n"
         "print(sha256(repr([(w.name, list(w), w.files) for w in made]).encode()).hexdigest())\n"
     )
     answers = {
@@ -191,7 +212,9 @@ def test_the_hash_seed_of_the_process_does_not_matter() -> None:
 
 
 @given(st.integers(1, 60), st.integers(0, 5000), st.floats(0, 0.9), st.integers(0, 99))
-def test_near_even_parts_sum_up_and_stay_near(parts: int, extra: int, tolerance: float, seed: int) -> None:
+def test_near_even_parts_sum_up_and_stay_near(
+    parts: int, extra: int, tolerance: float, seed: int
+) -> None:
     total = parts + extra
     sizes = near_even_parts(np.random.default_rng(seed), total, parts, tolerance)
     assert (len(sizes), sizes.sum()) == (parts, total)
@@ -213,12 +236,24 @@ def test_other_parts_sum_up(parts: int, extra: int, seed: int) -> None:
 
 
 def test_an_unknown_recipe_is_refused_with_the_list() -> None:
-    with pytest.raises(UserError, match="no recipe 'montag'; the recipes are montage, cybershake, genome"):
+    with pytest.raises(
+        UserError, match=r"unknown recipe 'montag'; did you mean montage.* cybershake, genome"
+    ):
         generate_workflow("montag")
 
 
+def test_names_that_papers_use_mean_the_same_recipes() -> None:
+    for other, name in (("epigenomics", "genome"), ("ligo", "inspiral")):
+        one, same = (generate_workflow(each, tasks=40, seed=3) for each in (other, name))
+        assert (one.ids, one.runtime_s.tolist()) == (same.ids, same.runtime_s.tolist())
+    first, second = (draw_workload(each, workflows=30) for each in ("inspiral", "ligo"))
+    assert [w.ids for w in first.workflows] == [w.ids for w in second.workflows]
+
+
 def test_an_unknown_parameter_is_refused_with_the_list() -> None:
-    with pytest.raises(UserError, match="random has no parameter beta; it has alpha, eta, epsilon, phi, ccr, range"):
+    with pytest.raises(
+        UserError, match="random has no parameter beta; it has alpha, eta, epsilon, phi, ccr, range"
+    ):
         generate_workflow("random", parameters={"beta": "1"})
 
 
@@ -236,8 +271,16 @@ def test_an_unknown_parameter_is_refused_with_the_list() -> None:
         ("fork-join", {"stages": "0"}, "fork-join: stages must be at least 1"),
         ("fork-join", {"stages": "50"}, "fork-join needs at least 101 tasks, not 100"),
         ("fork-join", {"range": "-0.1"}, "fork-join: range must be"),
-        ("cybershake", {"square_peaks": "maybe"}, "parameter square_peaks must be true or false, not 'maybe'"),
-        ("cybershake", {"extracts": "3"}, "cybershake of 100 tasks: extracts must be even and 1 to 32, not 3"),
+        (
+            "cybershake",
+            {"square_peaks": "maybe"},
+            "parameter square_peaks must be true or false, not 'maybe'",
+        ),
+        (
+            "cybershake",
+            {"extracts": "3"},
+            "cybershake of 100 tasks: extracts must be even and 1 to 32, not 3",
+        ),
         ("cybershake", {"extracts": "-2"}, "extracts must be even"),
         ("genome", {"lanes": "99"}, "genome: 100 tasks can have 1 to 14 lanes, not 99"),
         ("genome", {"lanes": "-1"}, "genome: 100 tasks can have 1 to 14 lanes, not -1"),

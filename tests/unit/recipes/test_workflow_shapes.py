@@ -1,4 +1,5 @@
-"""The formulas and properties of FFT, Gaussian elimination, fork-join, and of random, level and choke graphs."""
+"""The formulas and properties of FFT, Gaussian elimination, fork-join, and of random, level and
+choke graphs."""
 
 from __future__ import annotations
 
@@ -32,7 +33,9 @@ def graph(workflow: Workflow) -> networkx.DiGraph:
 
 
 def test_canonical_workloads_are_chains_that_read_their_own_and_one_batch_file() -> None:
-    workflow = generate_workflow("canonical", tasks=12, parameters={"depth": "3", "batch_mb": "7", "private_mb": "2"})
+    workflow = generate_workflow(
+        "canonical", tasks=12, parameters={"depth": "3", "batch_mb": "7", "private_mb": "2"}
+    )
     assert widths(workflow) == [4, 4, 4]
     assert workflow.parents.edges == 8
     sizes = {file.id: file.size_bytes for file in workflow.files}
@@ -56,7 +59,9 @@ def test_fft_has_the_counts_of_topcuoglu(k: int) -> None:
     parents, children = edges(workflow)
     assert (workflow.levels[children] == workflow.levels[parents] + 1).all()
     for level in range(2 * k + 1):
-        assert len(set(workflow.runtime_s[workflow.levels == level])) == 1, "so every path is critical"
+        assert len(set(workflow.runtime_s[workflow.levels == level])) == 1, (
+            "so every path is critical"
+        )
 
 
 def test_every_result_of_the_fft_depends_on_every_point() -> None:
@@ -71,7 +76,9 @@ def test_every_result_of_the_fft_depends_on_every_point() -> None:
 @given(st.integers(5, 1500))
 def test_fft_takes_the_nearest_size(tasks: int) -> None:
     possible = [2 * 2**k - 1 + 2**k * k for k in range(1, 10)]
-    assert abs(len(generate_workflow("fft", tasks=tasks)) - tasks) == min(abs(size - tasks) for size in possible)
+    assert abs(len(generate_workflow("fft", tasks=tasks)) - tasks) == min(
+        abs(size - tasks) for size in possible
+    )
 
 
 # Gaussian elimination
@@ -83,15 +90,22 @@ def test_gauss_has_the_counts_of_topcuoglu(n: int) -> None:
     assert len(workflow) == (n * n + n - 2) // 2
     assert workflow.depth == 2 * (n - 1)
     assert widths(workflow) == [width for step in range(1, n) for width in (1, n - step)]
-    assert workflow.parents.edges == sum(n - k for k in range(1, n)) + (n - 2) + sum(n - k - 1 for k in range(1, n - 1))
+    assert workflow.parents.edges == sum(n - k for k in range(1, n)) + (n - 2) + sum(
+        n - k - 1 for k in range(1, n - 1)
+    )
 
 
 def test_gauss_in_any_order_that_its_edges_allow_eliminates_a_matrix() -> None:
-    """The tasks are carried out on numbers, in random topological orders: too few edges would give wrong numbers."""
+    """The tasks are carried out on numbers, in random topological orders: too few edges would give
+    wrong numbers."""
     n, rng = 7, np.random.default_rng(1)
     workflow = generate_workflow("gauss", tasks=(n * n + n - 2) // 2)
-    steps = [(k, j) for k in range(n - 1) for j in range(k, n)]  # in the workflow's order: pivot first, then updates
-    assert [workflow.kinds[i] for i in range(len(steps))] == ["pivot" if j == k else "update" for k, j in steps]
+    steps = [
+        (k, j) for k in range(n - 1) for j in range(k, n)
+    ]  # in the workflow's order: pivot first, then updates
+    assert [workflow.kinds[i] for i in range(len(steps))] == [
+        "pivot" if j == k else "update" for k, j in steps
+    ]
     matrix = rng.uniform(1, 2, (n, n)) + n * np.eye(n)
     expected = matrix.copy()
     for k in range(n - 1):
@@ -124,14 +138,17 @@ def random_order(workflow: Workflow, rng: np.random.Generator) -> list[int]:
 @given(st.integers(2, 1200))
 def test_gauss_takes_the_nearest_size(tasks: int) -> None:
     possible = [(n * n + n - 2) // 2 for n in range(2, 90)]
-    assert abs(len(generate_workflow("gauss", tasks=tasks)) - tasks) == min(abs(size - tasks) for size in possible)
+    assert abs(len(generate_workflow("gauss", tasks=tasks)) - tasks) == min(
+        abs(size - tasks) for size in possible
+    )
 
 
 # Zhang-paper, section IV
 
 
 def test_the_papers_extremes_can_be_made() -> None:
-    """The longest elimination: over 100 levels, at most 55 wide. The others: 5 to 256 wide, always as many levels."""
+    """The longest elimination: over 100 levels, at most 55 wide. The others: 5 to 256 wide, always
+    as many levels."""
     gauss = generate_workflow("gauss", tasks=1595)
     assert gauss.depth > 100
     assert max(widths(gauss)) == 55
@@ -160,7 +177,9 @@ def test_blast_is_a_sequence_of_parallel_executions() -> None:
 
 @given(stages=st.integers(1, 12), extra=st.integers(0, 200))
 def test_fork_join_alternates_single_tasks_and_even_stages(stages: int, extra: int) -> None:
-    workflow = generate_workflow("fork-join", tasks=2 * stages + 1 + extra, parameters={"stages": str(stages)})
+    workflow = generate_workflow(
+        "fork-join", tasks=2 * stages + 1 + extra, parameters={"stages": str(stages)}
+    )
     found = widths(workflow)
     assert found[::2] == [1] * (stages + 1)
     assert len(found) == 2 * stages + 1
@@ -174,7 +193,11 @@ def test_fork_join_alternates_single_tasks_and_even_stages(stages: int, extra: i
 @given(st.integers(15, 600), st.integers(0, 20))
 def test_montage_compares_every_pair_once_and_leaves_no_image_out(tasks: int, seed: int) -> None:
     workflow = generate_workflow("montage", tasks=tasks, seed=seed)
-    compared = [tuple(workflow.parents.of(i).tolist()) for i, kind in enumerate(workflow.kinds) if kind == "mDiffFit"]
+    compared = [
+        tuple(workflow.parents.of(i).tolist())
+        for i, kind in enumerate(workflow.kinds)
+        if kind == "mDiffFit"
+    ]
     assert all(len(pair) == 2 for pair in compared)
     assert len(set(compared)) == len(compared)
     images = workflow.kinds.count("mProjectPP")
@@ -205,7 +228,9 @@ def test_parallelism_grows_with_size_as_ilyushkin_found() -> None:
     eta=st.floats(1, 6),
     seed=st.integers(0, 99),
 )
-def test_levels_are_as_drawn_and_nothing_dangles(name: str, tasks: int, alpha: float, eta: float, seed: int) -> None:
+def test_levels_are_as_drawn_and_nothing_dangles(
+    name: str, tasks: int, alpha: float, eta: float, seed: int
+) -> None:
     parameters = {"alpha": str(alpha), "eta": str(eta)}
     workflow = generate_workflow(name, tasks=tasks, seed=seed, parameters=parameters)
     parents, children = edges(workflow)
@@ -231,7 +256,9 @@ def test_everything_passes_through_the_choke_point(tasks: int, alpha: float, see
     assert sorted(workflow.parents.of(choke).tolist()) == above
     assert sorted(workflow.children.of(choke).tolist()) == below
     built = graph(workflow)
-    assert len(networkx.ancestors(built, choke)) + len(networkx.descendants(built, choke)) == tasks - 1
+    assert (
+        len(networkx.ancestors(built, choke)) + len(networkx.descendants(built, choke)) == tasks - 1
+    )
 
 
 def test_random_graphs_also_point_past_the_next_level() -> None:
@@ -244,8 +271,12 @@ def test_random_graphs_also_point_past_the_next_level() -> None:
 @pytest.mark.parametrize("name", SHAPES)
 @pytest.mark.parametrize("alpha", [0.5, 1.0, 5.0])
 def test_a_large_alpha_is_wide(name: str, alpha: float) -> None:
-    """Over 40 seeds the mean height is √n / α: uniform on ±50 %, its standard error is 0.29 / √40 = 5 %."""
-    made = [generate_workflow(name, tasks=400, seed=s, parameters={"alpha": str(alpha)}) for s in range(40)]
+    """Over 40 seeds the mean height is √n / α: uniform on ±50 %, its standard error is 0.29 / √40 =
+    5 %."""
+    made = [
+        generate_workflow(name, tasks=400, seed=s, parameters={"alpha": str(alpha)})
+        for s in range(40)
+    ]
     heights = np.array([workflow.depth for workflow in made])
     expected = 20 / alpha
     assert abs(heights.mean() / expected - 1) < 0.15
@@ -288,8 +319,12 @@ def test_run_times_follow_from_data_and_ratio(name: str, ccr: float, spread: flo
 
 
 def test_data_between_two_levels_are_equal_in_level_graphs_only() -> None:
-    assert all(len(sizes) == 1 for sizes in sizes_by_level(generate_workflow("level", tasks=300)).values())
-    assert all(len(sizes) > 1 for sizes in sizes_by_level(generate_workflow("random", tasks=300)).values())
+    assert all(
+        len(sizes) == 1 for sizes in sizes_by_level(generate_workflow("level", tasks=300)).values()
+    )
+    assert all(
+        len(sizes) > 1 for sizes in sizes_by_level(generate_workflow("random", tasks=300)).values()
+    )
 
 
 def sizes_by_level(workflow: Workflow) -> dict[int, set[int]]:

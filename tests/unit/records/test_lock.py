@@ -44,7 +44,9 @@ def test_only_one_at_a_time(tmp_path: Path) -> None:
     assert holder_of(path) is None
     first = RunLock(path)
     assert holder_of(path) == f"process {os.getpid()} on {os.uname().nodename}"
-    with pytest.raises(UserError, match=rf"run-1 is being managed by process {os.getpid()} on .*windrow watch"):
+    with pytest.raises(
+        UserError, match=rf"run-1 is being managed by process {os.getpid()} on .*windrow status -f"
+    ):
         RunLock(path)
     first.release()
     assert holder_of(path) is None
@@ -54,7 +56,9 @@ def test_only_one_at_a_time(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_it_goes_with_its_holder(tmp_path: Path) -> None:
     path = tmp_path / "lock"
-    with subprocess.Popen([sys.executable, "-c", HOLDER, str(path)], stdout=subprocess.PIPE) as holder:
+    with subprocess.Popen(
+        [sys.executable, "-c", HOLDER, str(path)], stdout=subprocess.PIPE
+    ) as holder:
         assert holder.stdout is not None
         holder.stdout.readline()
         with pytest.raises(UserError, match=f"process {holder.pid}"):
@@ -65,7 +69,8 @@ def test_it_goes_with_its_holder(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_a_command_under_way_holds_it_after_its_holder(tmp_path: Path) -> None:
-    """The manager is killed while its submission is on its way: nobody may take over before that has ended."""
+    """The manager is killed while its submission is on its way: nobody may take over before that
+    has ended."""
     path, begun = tmp_path / "lock", tmp_path / "begun"
     with subprocess.Popen([sys.executable, "-c", LENDER, str(path), str(begun)]) as lender:
         while not begun.exists():
@@ -96,7 +101,9 @@ def test_those_who_ask_do_not_take_each_other_for_the_holder(tmp_path: Path) -> 
     os.close(asking)
 
 
-def test_a_file_system_without_locks_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_system_without_locks_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """As Lustre does where it is mounted without them."""
 
     def unknown(_descriptor: int, _kind: int) -> None:
@@ -107,7 +114,8 @@ def test_a_file_system_without_locks_is_told(tmp_path: Path, monkeypatch: pytest
     monkeypatch.setattr(fcntl, "flock", unknown)
     for ask in (RunLock, holder_of):
         with pytest.raises(
-            OutsideError, match=r"lock cannot be locked: Function not implemented; start it in a folder"
+            OutsideError,
+            match=r"lock cannot be locked: Function not implemented; start it in a folder",
         ):
             ask(path)
 

@@ -50,9 +50,13 @@ def test_places_on_linear_and_log_axes() -> None:
     assert np.allclose(share_axis().place([0, 0.25, 1]), [0, 0.25, 1])
     log = Axis(1, 10000, (), log=True)
     assert np.allclose(log.place([1, 10, 100, 10000]), [0, 0.25, 0.5, 1])
-    assert np.allclose(log.place([0.001, 1e9]), [0, 1]), "what lies outside is put on the nearer end"
+    assert np.allclose(log.place([0.001, 1e9]), [0, 1]), (
+        "what lies outside is put on the nearer end"
+    )
 
 
-@pytest.mark.parametrize(("span_s", "unit"), [(20, "seconds"), (600, "minutes"), (50_000, "hours"), (3e7, "days")])
+@pytest.mark.parametrize(
+    ("span_s", "unit"), [(20, "seconds"), (600, "minutes"), (50_000, "hours"), (3e7, "days")]
+)
 def test_the_unit_fits_the_span(span_s: float, unit: str) -> None:
     assert time_axis(0, span_s, "").title.startswith(unit)

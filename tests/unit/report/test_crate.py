@@ -9,10 +9,10 @@ from typing import Any
 from rocrate.rocrate import ROCrate
 from tests.unit.report import told_runs as run
 
-from windrow.manager import events as e
-from windrow.manager.journal import Record
 from windrow.model import Step, Task, Workflow
 from windrow.report.run.crate import PROFILES, CrateFile, CrateOf, crate_metadata
+from windrow.story import events as e
+from windrow.story.journal import Record
 from windrow.strategies import JobPlan
 
 TASKS = [
@@ -24,7 +24,11 @@ PRESENT = {"/w/raw data": CrateFile(4, "0" * 64), "/w/a#1": CrateFile(2, "1" * 6
 
 
 def retried(at_s: float, task: int, begun_s: float) -> Record:
-    return Record(e.TaskRetried(int(at_s), 0, task), {"begun": begun_s, "why": "exit code 9", "tail": ""}, at_s)
+    return Record(
+        e.TaskRetried(int(at_s), 0, task),
+        {"begun": begun_s, "why": "exit code 9", "tail": ""},
+        at_s,
+    )
 
 
 def metadata() -> dict[str, Any]:
@@ -41,7 +45,9 @@ def metadata() -> dict[str, Any]:
     ]
     told = run.told(Workflow.from_tasks("toy", TASKS), records, until_s=1023, state="failed")
     steps = [Step(("sh", "-c", f"echo '{task.id}'"), "/w") for task in TASKS]
-    return crate_metadata(CrateOf(told, steps, "ada", "toy flow.yaml", 2000.0, lambda path: PRESENT.get(str(path))))
+    return crate_metadata(
+        CrateOf(told, steps, "ada", "toy flow.yaml", 2000.0, lambda path: PRESENT.get(str(path)))
+    )
 
 
 def by_id(content: dict[str, Any]) -> dict[str, dict[str, Any]]:
@@ -123,9 +129,16 @@ def test_files_that_are_there_have_size_and_checksum() -> None:
 
 def test_a_run_that_goes_on_has_no_end() -> None:
     plan = JobPlan((0,), 1, 60, 120)
-    records = [Record(e.RunBegan(1000)), run.planned(1000, plan), run.started(1001, 0), run.task_started(1002, 0, 0)]
+    records = [
+        Record(e.RunBegan(1000)),
+        run.planned(1000, plan),
+        run.started(1001, 0),
+        run.task_started(1002, 0, 0),
+    ]
     told = run.told(run.independent(1), records, until_s=1010)
-    content = crate_metadata(CrateOf(told, [Step(("true",), "/w")], "ada", "toy.yaml", 1010, lambda _: None))
+    content = crate_metadata(
+        CrateOf(told, [Step(("true",), "/w")], "ada", "toy.yaml", 1010, lambda _: None)
+    )
     for name in ("#run", "#task/0/1"):
         action = by_id(content)[name]
         assert action["actionStatus"].endswith("/ActiveActionStatus")

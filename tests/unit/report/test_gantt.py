@@ -1,4 +1,5 @@
-"""The pages of a run and of a comparison: self-contained, well-formed, nothing missing, nothing on top of another."""
+"""The pages of a run and of a comparison: self-contained, well-formed, nothing missing, nothing on
+top of another."""
 
 from __future__ import annotations
 
@@ -13,14 +14,14 @@ from windrow.app.strategies import STRATEGIES
 from windrow.lab.background import Background, run_with_background
 from windrow.lab.compare import compare
 from windrow.lab.scenario import Scenario
-from windrow.manager.figures import RecordedRun, attempts
-from windrow.manager.states import AttemptState
-from windrow.manager.story import TaskAttempt
 from windrow.model import Log, NodeShape, Task, Workflow
 from windrow.recipes import generate_log, generate_workflow
 from windrow.report.comparison import comparison_page, unit_of, verdict
 from windrow.report.run.gantt import _bars, _lanes
 from windrow.report.run.page import run_page
+from windrow.story.figures import RecordedRun, attempts
+from windrow.story.states import AttemptState
+from windrow.story.story import TaskAttempt
 
 LOG = generate_log("lublin", seed=3, days=6, nodes=32)
 WORKFLOW = generate_workflow("montage", tasks=40, work_s=60 * 3600, seed=2)
@@ -35,21 +36,31 @@ def boxes(svg: ElementTree.Element, css: str) -> list[ElementTree.Element]:
     return [rect for rect in svg.iter("rect") if css in (rect.get("class") or "").split()]
 
 
-@pytest.mark.parametrize(("name", "cores"), [("glume", 1), ("zhang", 4), ("individual", 1), ("giant", 2)])
+@pytest.mark.parametrize(
+    ("name", "cores"), [("glume", 1), ("zhang", 4), ("individual", 1), ("giant", 2)]
+)
 def test_every_attempt_and_every_job_is_drawn(name: str, cores: int) -> None:
     run, background = run_of(name, noise=0.5, cores=cores)
     page = run_page(run, background, ["a <line> & more"])
     assert_self_contained(page)
     (svg,) = pictures(page)
     assert_inside(svg)
-    done = [attempt for _, attempt in attempts(run.story) if attempt.outcome is AttemptState.FINISHED]
+    done = [
+        attempt for _, attempt in attempts(run.story) if attempt.outcome is AttemptState.FINISHED
+    ]
     lost = [attempt for _, attempt in attempts(run.story) if attempt.outcome is AttemptState.LOST]
     assert len(boxes(svg, "bar")) == len(done) == len(WORKFLOW)
     assert len(boxes(svg, "area")) == len(lost)
-    assert len([path for path in svg.iter("path") if "lost" in (path.get("class") or "")]) == len(lost)
-    assert len(boxes(svg, "axis")) == sum(job.started_s is not None for job in run.story.jobs.values())
+    assert len([path for path in svg.iter("path") if "lost" in (path.get("class") or "")]) == len(
+        lost
+    )
+    assert len(boxes(svg, "axis")) == sum(
+        job.started_s is not None for job in run.story.jobs.values()
+    )
     hints = [title.text or "" for title in svg.iter("title")]
-    assert any(f": job {done[0].job}, node {done[0].nodes[0]}, " in hint for hint in hints), "as in status and explain"
+    assert any(f": job {done[0].job}, node {done[0].nodes[0]}, " in hint for hint in hints), (
+        "as in status and explain"
+    )
     assert ("Crossed out" in page) == bool(lost)
     assert "a <line> & more" in Outline(page).texts
 
@@ -61,7 +72,9 @@ def test_some_run_loses_tasks() -> None:
 
 
 def in_order_of_starts(run: RecordedRun) -> list[TaskAttempt]:
-    return [a for _, a in sorted(attempts(run.story), key=lambda pair: (pair[1].started_s, pair[0]))]
+    return [
+        a for _, a in sorted(attempts(run.story), key=lambda pair: (pair[1].started_s, pair[0]))
+    ]
 
 
 @pytest.mark.parametrize("name", ["glume", "individual"])

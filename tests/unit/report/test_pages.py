@@ -26,7 +26,8 @@ _VOID = {"meta", "br"}
 
 
 class Outline(HTMLParser):
-    """Checks that elements are closed in order, and collects visible text, tables and attributes."""
+    """Checks that elements are closed in order, and collects visible text, tables and
+    attributes."""
 
     def __init__(self, page: str) -> None:
         super().__init__()
@@ -57,8 +58,11 @@ class Outline(HTMLParser):
 
 
 def pictures(page: str) -> list[ElementTree.Element]:
-    """Every SVG of a page, parsed as XML, which is stricter than HTML; small keys of legends left out."""
-    found = [ElementTree.fromstring(svg) for svg in re.findall(r"<svg .*?</svg>", page, flags=re.DOTALL)]
+    """Every SVG of a page, parsed as XML, which is stricter than HTML; small keys of legends left
+    out."""
+    found = [
+        ElementTree.fromstring(svg) for svg in re.findall(r"<svg .*?</svg>", page, flags=re.DOTALL)
+    ]
     return [svg for svg in found if svg.get("class") != "key"]
 
 
@@ -84,7 +88,9 @@ def assert_inside(svg: ElementTree.Element) -> None:
         assert -10 <= float(y) <= height
 
 
-def served_in_turn(label: str, jobs: int = 40, nodes: int = 8, name: str = "made-up", gap_s: int = 300) -> Simulation:
+def served_in_turn(
+    label: str, jobs: int = 40, nodes: int = 8, name: str = "made-up", gap_s: int = 300
+) -> Simulation:
     """One job at a time, each after the one before: a schedule that needs no scheduler."""
     submit = np.arange(jobs) * gap_s
     run = 100 + (np.arange(jobs) * 37) % 500
@@ -134,7 +140,9 @@ def test_the_best_of_a_row_stands_out() -> None:
     assert row
     cells = re.findall(r"<td( class=\"best\")?>([^<]*)", row[1])
     assert [bool(best) for best, _ in cells] == [False, True]
-    assert [text for _, text in cells] == [format_duration(s.summary().mean_wait_s) for s in (slow, quick)]
+    assert [text for _, text in cells] == [
+        format_duration(s.summary().mean_wait_s) for s in (slow, quick)
+    ]
 
 
 def test_names_are_text_not_markup() -> None:
@@ -212,7 +220,9 @@ def page_of(workflow: Workflow, *, exact: bool = True) -> str:
 def fork_join(width: int, kind: str = "work") -> Workflow:
     middle = [Task(f"m{i}", 10 + i, kind, parents=("in",), inputs=("big",)) for i in range(width)]
     last = Task("out", 1, "join", parents=tuple(t.id for t in middle))
-    return Workflow.from_tasks("fork-join", [Task("in", 2, "fork"), *middle, last], [File("big", 2_500_000)])
+    return Workflow.from_tasks(
+        "fork-join", [Task("in", 2, "fork"), *middle, last], [File("big", 2_500_000)]
+    )
 
 
 def chain(length: int) -> Workflow:
@@ -288,7 +298,10 @@ def test_parallel_chains_given_crosswise_are_untangled() -> None:
 
 @given(st.integers(1, 20), st.randoms(use_true_random=False))
 def test_untangling_keeps_every_task_on_its_level(n: int, chance: random.Random) -> None:
-    tasks = [Task(f"t{v}", 1, parents=tuple(f"t{p}" for p in range(v) if chance.random() < 0.2)) for v in range(n)]
+    tasks = [
+        Task(f"t{v}", 1, parents=tuple(f"t{p}" for p in range(v) if chance.random() < 0.2))
+        for v in range(n)
+    ]
     workflow = Workflow.from_tasks("any", tasks)
     rows = untangled(workflow)
     assert sorted(v for row in rows for v in row) == list(range(n))
@@ -297,7 +310,14 @@ def test_untangling_keeps_every_task_on_its_level(n: int, chance: random.Random)
 
 @pytest.mark.parametrize(
     ("size", "words"),
-    [(0, "0 B"), (999, "999 B"), (1000, "1 kB"), (2_500_000, "2.5 MB"), (999_999, "1 MB"), (38e9, "38 GB")],
+    [
+        (0, "0 B"),
+        (999, "999 B"),
+        (1000, "1 kB"),
+        (2_500_000, "2.5 MB"),
+        (999_999, "1 MB"),
+        (38e9, "38 GB"),
+    ],
 )
 def test_sizes_in_words(size: float, words: str) -> None:
     assert format_size(size) == words

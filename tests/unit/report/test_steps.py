@@ -32,7 +32,8 @@ def test_thinning_keeps_extremes_of_every_stretch(steps: tuple[Ints, Ints], most
     assert set(kept) <= points
     assert kept == sorted(kept)
     assert (kept[0][0], kept[-1][0]) == (times[0], times[-1])
-    # The drawn line must reach as high and as low as the true one in each of most // 4 equal stretches of time.
+    # The drawn line must reach as high and as low as the true one in each of most // 4 equal
+    # stretches of time.
     span = int(times[-1] - times[0]) + 1
     for k in range(most // 4):
         inside = [v for t, v in points if k <= (t - times[0]) * (most // 4) / span < k + 1]

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from windrow.manager import events as e
-from windrow.manager.figures import RecordedRun
-from windrow.manager.journal import PredictedStart, Record
-from windrow.manager.story import RunStory
 from windrow.model import Task, Workflow
+from windrow.story import events as e
+from windrow.story.figures import RecordedRun
+from windrow.story.journal import PredictedStart, Record
+from windrow.story.story import RunStory
 from windrow.strategies import Decision, JobPlan
 
 
@@ -33,12 +33,16 @@ def recorded(story: RunStory) -> RecordedRun:
 
 def independent(count: int, *, kind: str = "work", cores: int = 1) -> Workflow:
     """So many tasks that do not depend on each other, a minute each."""
-    return Workflow.from_tasks("toy", [Task(f"t{i}", 60.0, kind=kind, cores=cores) for i in range(count)])
+    return Workflow.from_tasks(
+        "toy", [Task(f"t{i}", 60.0, kind=kind, cores=cores) for i in range(count)]
+    )
 
 
 def planned(at_s: float, *plans: JobPlan, why: str = "") -> Record:
     """A decision for these jobs."""
-    return Record(e.JobsPlanned(int(at_s), Decision(tuple(plans), why=why)), {"forecast": "twin"}, at_s)
+    return Record(
+        e.JobsPlanned(int(at_s), Decision(tuple(plans), why=why)), {"forecast": "twin"}, at_s
+    )
 
 
 def submitted(at_s: float, job: int) -> Record:
@@ -63,7 +67,9 @@ def task_started(at_s: float, job: int, task: int, *nodes: int) -> Record:
 
 def finished(at_s: float, task: int, begun_s: float) -> Record:
     """A task has done its work."""
-    return Record(e.TaskFinished(int(at_s), task), {"begun": begun_s, "cpu_s": 0.5, "peak_bytes": 10**8}, at_s)
+    return Record(
+        e.TaskFinished(int(at_s), task), {"begun": begun_s, "cpu_s": 0.5, "peak_bytes": 10**8}, at_s
+    )
 
 
 def failed(at_s: float, task: int, begun_s: float, tail: str = "") -> Record:
@@ -76,4 +82,9 @@ def one_job(tasks: int, nodes: int = 1, at_s: float = 1000.0) -> list[Record]:
     """A run begun at `at_s`, with all tasks in one job, submitted 5 s and started 15 s later."""
     plan = JobPlan(tuple(range(tasks)), nodes, 60, 120)
     begun = Record(e.RunBegan(int(at_s)), at_s=at_s)
-    return [begun, planned(at_s, plan, why="it is small"), submitted(at_s + 5, 0), started(at_s + 15, 0)]
+    return [
+        begun,
+        planned(at_s, plan, why="it is small"),
+        submitted(at_s + 5, 0),
+        started(at_s + 15, 0),
+    ]

@@ -1,4 +1,5 @@
-"""Level of parallelism: exact against brute force, networkx and matching on the transitive closure; tokens below it."""
+"""Level of parallelism: exact against brute force, networkx and matching on the transitive closure;
+tokens below it."""
 
 from __future__ import annotations
 
@@ -23,18 +24,23 @@ def workflow_of(parents: Sequence[Sequence[int]]) -> Workflow:
 def graph_of(workflow: Workflow) -> nx.DiGraph:
     graph = nx.DiGraph()
     graph.add_nodes_from(range(len(workflow)))
-    graph.add_edges_from((p, v) for v in range(len(workflow)) for p in workflow.parents.of(v).tolist())
+    graph.add_edges_from(
+        (p, v) for v in range(len(workflow)) for p in workflow.parents.of(v).tolist()
+    )
     return graph
 
 
 @st.composite
 def dags(draw: st.DrawFn, most: int) -> Workflow:
-    """Random DAGs whose task numbers are not a topological order, so that no algorithm can lean on it."""
+    """Random DAGs whose task numbers are not a topological order, so that no algorithm can lean on
+    it."""
     n = draw(st.integers(1, most))
     density = draw(st.sampled_from([0.1, 0.25, 0.5]))
     chance = random.Random(draw(st.integers(0, 2**32)))
     rank = draw(st.permutations(range(n)))
-    return workflow_of([[p for p in range(n) if rank[p] < rank[v] and chance.random() < density] for v in range(n)])
+    return workflow_of(
+        [[p for p in range(n) if rank[p] < rank[v] and chance.random() < density] for v in range(n)]
+    )
 
 
 def by_brute_force(workflow: Workflow, among: Sequence[int]) -> int:
@@ -44,14 +50,17 @@ def by_brute_force(workflow: Workflow, among: Sequence[int]) -> int:
     def grow(chosen: int, candidates: list[int]) -> int:
         best = chosen
         for i, v in enumerate(candidates):
-            best = max(best, grow(chosen + 1, [w for w in candidates[i + 1 :] if w not in comparable[v]]))
+            best = max(
+                best, grow(chosen + 1, [w for w in candidates[i + 1 :] if w not in comparable[v]])
+            )
         return best
 
     return grow(0, list(among))
 
 
 def by_matching(workflow: Workflow) -> int:
-    """Dilworth by the book: tasks minus a maximum matching between the two copies of the transitive closure."""
+    """Dilworth by the book: tasks minus a maximum matching between the two copies of the transitive
+    closure."""
     n = len(workflow)
     closure = nx.transitive_closure_dag(graph_of(workflow))
     bipartite = nx.Graph()
@@ -70,7 +79,11 @@ def assert_antichain(workflow: Workflow, members: Sequence[int]) -> None:
 def test_exact_equals_brute_force_and_comes_with_a_witness(workflow: Workflow) -> None:
     members = largest_antichain(workflow)
     assert_antichain(workflow, members)
-    assert len(members) == level_of_parallelism(workflow) == by_brute_force(workflow, range(len(workflow)))
+    assert (
+        len(members)
+        == level_of_parallelism(workflow)
+        == by_brute_force(workflow, range(len(workflow)))
+    )
 
 
 @given(dags(7))
@@ -108,11 +121,14 @@ def test_with_tasks_done_the_rest_is_measured(workflow: Workflow, data: st.DataO
 
 
 def widest_wave(workflow: Workflow, completed: set[int]) -> int:
-    """Section III-A word by word: eligible is who is not completed and has all parents completed."""
+    """Section III-A word by word: eligible is who is not completed and has all parents
+    completed."""
     widest = 0
     while len(completed) < len(workflow):
         eligible = {
-            v for v in range(len(workflow)) if v not in completed and set(workflow.parents.of(v).tolist()) <= completed
+            v
+            for v in range(len(workflow))
+            if v not in completed and set(workflow.parents.of(v).tolist()) <= completed
         }
         widest = max(widest, len(eligible))
         completed = completed | eligible
@@ -120,14 +136,16 @@ def widest_wave(workflow: Workflow, completed: set[int]) -> int:
 
 
 def test_tokens_of_a_workflow_under_way_do_not_follow_its_levels() -> None:
-    # a -> b -> c and d -> e -> f, with a, b done: c (level 2) is eligible together with d (level 0), and e, f follow.
+    # a -> b -> c and d -> e -> f, with a, b done: c (level 2) is eligible together with d (level
+    # 0), and e, f follow.
     workflow = workflow_of([[], [0], [1], [], [3], [4]])
     assert token_parallelism(workflow, done=[0, 1]) == 2
     assert token_parallelism(workflow, done=[0, 1, 2]) == 1
 
 
 def test_tokens_can_fall_short() -> None:
-    # Two entries, of which one forks into three at once and the other only after a step: at most 4 in a wave, 6 in all.
+    # Two entries, of which one forks into three at once and the other only after a step: at most 4
+    # in a wave, 6 in all.
     workflow = workflow_of([[], [0], [0], [0], [], [4], [5], [5], [5]])
     assert token_parallelism(workflow) == 4
     assert level_of_parallelism(workflow) == 6

@@ -22,7 +22,12 @@ def timed_dags(draw: st.DrawFn) -> Workflow:
     times = draw(st.lists(st.integers(0, 5), min_size=n, max_size=n))
     parents = [draw(st.sets(st.integers(0, v - 1))) if v else set() for v in range(n)]
     tasks = [
-        Task(f"t{v}", times[v], parents=tuple(f"t{p}" for p in sorted(parents[v])), outputs=(f"f{v}",))
+        Task(
+            f"t{v}",
+            times[v],
+            parents=tuple(f"t{p}" for p in sorted(parents[v])),
+            outputs=(f"f{v}",),
+        )
         for v in range(n)
     ]
     return Workflow.from_tasks("timed", tasks, [File(f"f{v}", 10 * v) for v in range(n)])
@@ -62,7 +67,11 @@ def test_figures_agree_with_the_tasks(workflow: Workflow) -> None:
         sum(workflow.task(workflow.number(v)).runtime_s for v in g) for g in generations
     )
     assert figures.width == max(figures.widths)
-    assert (figures.tasks, figures.edges, figures.levels) == (len(graph), graph.number_of_edges(), len(generations))
+    assert (figures.tasks, figures.edges, figures.levels) == (
+        len(graph),
+        graph.number_of_edges(),
+        len(generations),
+    )
     assert sum(figures.level_work_s) == figures.work_s == sum(task.runtime_s for task in workflow)
     assert figures.size_bytes == sum(10 * v for v in range(len(workflow)))
     assert figures.files == len(workflow)
@@ -88,7 +97,9 @@ def test_a_hundred_thousand_tasks_in_a_chain_and_side_by_side() -> None:
     chain = np.arange(1, n)
     times = np.ones(n)
     ids = [str(v) for v in range(n)]
-    deep = Workflow("deep", ids=ids, runtime_s=times, parents=Adjacency.from_edges(n, chain, chain - 1))
+    deep = Workflow(
+        "deep", ids=ids, runtime_s=times, parents=Adjacency.from_edges(n, chain, chain - 1)
+    )
     assert (shape(deep).levels, shape(deep).critical_path_s) == (n, float(n))
     none = np.zeros(0, dtype=np.int64)
     wide = Workflow("wide", ids=ids, runtime_s=times, parents=Adjacency.from_edges(n, none, none))

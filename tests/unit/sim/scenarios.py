@@ -1,4 +1,5 @@
-"""Random small clusters with logs and clients, played on the compiled cluster and on the slow reference at once."""
+"""Random small clusters with logs and clients, played on the compiled cluster and on the slow
+reference at once."""
 
 from __future__ import annotations
 
@@ -51,7 +52,10 @@ class Scenario:
         )
 
     def reference(self) -> Reference:
-        arriving = [(j.submit_s, Job(i, j.nodes, j.requested_s, j.run_s, j.user)) for i, j in enumerate(self.log)]
+        arriving = [
+            (j.submit_s, Job(i, j.nodes, j.requested_s, j.run_s, j.user))
+            for i, j in enumerate(self.log)
+        ]
         return Reference(
             self.nodes,
             policy=self.policy if self.policy in ("fcfs", "conservative") else "depth",
@@ -67,7 +71,8 @@ class Scenario:
 
 
 def small_log(rows: list[tuple[int, int, int, int, int]], nodes: int) -> Log:
-    """A log from rows (gap to the one before, nodes, requested, run, user); wider jobs are narrowed."""
+    """A log from rows (gap to the one before, nodes, requested, run, user); wider jobs are
+    narrowed."""
     gap, wide, requested, run, user = (np.array(column) for column in zip(*rows, strict=True))
     return Log(
         "random",
@@ -82,13 +87,21 @@ def small_log(rows: list[tuple[int, int, int, int, int]], nodes: int) -> Log:
 
 
 @st.composite
-def scenarios(draw: st.DrawFn, *, placements: tuple[str, ...] = ("count",), failing: bool = False) -> Scenario:
+def scenarios(
+    draw: st.DrawFn, *, placements: tuple[str, ...] = ("count",), failing: bool = False
+) -> Scenario:
     nodes = draw(st.integers(1, 6))
     size, time, user = st.integers(1, 6), st.integers(1, 12), st.integers(0, 2)
-    rows = draw(st.lists(st.tuples(st.integers(0, 4), size, time, time, user), min_size=1, max_size=14))
+    rows = draw(
+        st.lists(st.tuples(st.integers(0, 4), size, time, time, user), min_size=1, max_size=14)
+    )
     kinds = st.sampled_from(["submit", "submit", "submit", "cancel", "end", "advance", "advance"])
-    steps = draw(st.lists(st.tuples(kinds, st.integers(1, 6), time, st.integers(0, 14)), max_size=12))
-    failures = st.tuples(st.integers(0, 40), st.integers(0, nodes - 1), st.integers(1, 15), st.integers(0, 1))
+    steps = draw(
+        st.lists(st.tuples(kinds, st.integers(1, 6), time, st.integers(0, 14)), max_size=12)
+    )
+    failures = st.tuples(
+        st.integers(0, 40), st.integers(0, nodes - 1), st.integers(1, 15), st.integers(0, 1)
+    )
     drawn = sorted(draw(st.lists(failures, min_size=1, max_size=8))) if failing else []
     return Scenario(
         nodes,
@@ -122,7 +135,9 @@ class Pair:
         elif kind in ("cancel", "end") and self.submitted:
             number = -1 - c % self.submitted
             stop = self.fast.cancel if kind == "cancel" else self.fast.end
-            assert stop(number) == self.slow.stop(number, "cancelled" if kind == "cancel" else "ended")
+            assert stop(number) == self.slow.stop(
+                number, "cancelled" if kind == "cancel" else "ended"
+            )
         elif kind == "advance":
             self.advance(self.fast.now_s + b)
 
@@ -147,7 +162,8 @@ class Pair:
         assert self.fast.log_hits.tolist() == [list(hit) for hit in self.slow.hits]
 
     def finish_quietly(self) -> None:
-        """An estimate does the pass that was due, so its events come in other batches; starts must be alike."""
+        """An estimate does the pass that was due, so its events come in other batches; starts must
+        be alike."""
         while self.fast.advance():
             pass
         while self.slow.advance():
@@ -156,7 +172,8 @@ class Pair:
         assert starts == [self.slow.starts[i] for i in range(len(starts))]
 
     def reference_estimate(self, nodes: int, requested: int, user: int) -> int:
-        """What the slow cluster does with one more job when nobody else arrives and all run as long as requested."""
+        """What the slow cluster does with one more job when nobody else arrives and all run as long
+        as requested."""
         slow = deepcopy(self.slow)
         slow.arriving, slow.failing = [], []
         for job in [*slow.queue, *slow.held]:

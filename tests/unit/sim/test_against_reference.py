@@ -1,4 +1,5 @@
-"""The compiled cluster against the slow reference, on random small cases; thousands of them in `make prove`."""
+"""The compiled cluster against the slow reference, on random small cases; thousands of them in
+`make prove`."""
 
 from __future__ import annotations
 
@@ -47,16 +48,21 @@ def test_every_start_and_event_is_the_same_where_nodes_fail(scenario: Scenario) 
 @examples(100)
 @given(scenarios(failing=True))
 def test_a_replay_with_failures_is_what_one_sees_second_by_second(scenario: Scenario) -> None:
-    """Who waits, which nodes are busy and out, and what was lost: counted at every second of the slow cluster."""
+    """Who waits, which nodes are busy and out, and what was lost: counted at every second of the
+    slow cluster."""
     names = ("nodes", "policy", "priority", "events", "cap")
     rules: dict[str, Any] = {name: getattr(scenario, name) for name in names}
-    found = simulate(scenario.log, **rules, failures=np.array(scenario.failures, dtype=np.int64).reshape(-1, 4))
+    found = simulate(
+        scenario.log, **rules, failures=np.array(scenario.failures, dtype=np.int64).reshape(-1, 4)
+    )
     slow, last = scenario.reference(), int(found.end_s.max())
     seen = []
     for now in range(last):
         slow.advance(now)
         down = sum(job.number == DOWN for job in slow.running)
-        seen.append((len(slow.queue) + len(slow.held), sum(job.nodes for job in slow.running) - down, down))
+        seen.append(
+            (len(slow.queue) + len(slow.held), sum(job.nodes for job in slow.running) - down, down)
+        )
     slow.advance(last)
     waiting, busy, out = np.array(seen, dtype=np.int64).reshape(-1, 3).T
     first = int(scenario.log.submit_s[0])
@@ -67,29 +73,40 @@ def test_a_replay_with_failures_is_what_one_sees_second_by_second(scenario: Scen
     ):
         place = np.searchsorted(times, np.arange(first, last), side="right") - 1
         assert np.where(place >= 0, values[place], 0).tolist() == expected[first:].tolist()
-    summary, lost = found.summary(), [found.log.nodes[job] * (when - began) for when, job, began, _ in slow.hits]
+    summary, lost = (
+        found.summary(),
+        [found.log.nodes[job] * (when - began) for when, job, began, _ in slow.hits],
+    )
     assert summary.runs_hit == len(slow.hits)
     assert summary.lost_node_h == pytest.approx(sum(lost) / 3600)
     assert summary.out_node_h == pytest.approx(out[first:].sum() / 3600)
-    assert summary.makespan_s * scenario.nodes * summary.utilization == pytest.approx(busy.sum() - sum(lost))
+    assert summary.makespan_s * scenario.nodes * summary.utilization == pytest.approx(
+        busy.sum() - sum(lost)
+    )
 
 
 @pytest.mark.slow
 @examples(200)
 @given(
     st.booleans().flatmap(
-        lambda failing: scenarios(placements=("count", "count", "leftmost", "contiguous"), failing=failing)
+        lambda failing: scenarios(
+            placements=("count", "count", "leftmost", "contiguous"), failing=failing
+        )
     ),
     st.lists(st.tuples(st.integers(1, 6), st.integers(1, 20)), min_size=1, max_size=4),
     st.integers(0, 3),
 )
-def test_estimates_are_what_then_happens(scenario: Scenario, asked: list[tuple[int, int]], user: int) -> None:
+def test_estimates_are_what_then_happens(
+    scenario: Scenario, asked: list[tuple[int, int]], user: int
+) -> None:
     pair = Pair(scenario)
     for step in scenario.steps:
         pair.step(*step)
     nodes = [min(n, scenario.nodes) for n, _ in asked]
     lengths = [length for _, length in asked]
-    expected = [pair.reference_estimate(n, length, user) for n, length in zip(nodes, lengths, strict=True)]
+    expected = [
+        pair.reference_estimate(n, length, user) for n, length in zip(nodes, lengths, strict=True)
+    ]
     assert pair.fast.estimate(nodes, lengths, user).tolist() == expected
     pair.finish_quietly()  # asking changes nothing
 

@@ -16,7 +16,10 @@ def test_a_job_starts_ends_and_is_killed() -> None:
     cluster = Cluster(nodes=4)
     short, endless = cluster.submit(2, 100, run_s=30), cluster.submit(4, 50)
     assert cluster.advance() == [Event(0, EventKind.STARTED, short)]
-    assert cluster.advance() == [Event(30, EventKind.ENDED, short), Event(30, EventKind.STARTED, endless)]
+    assert cluster.advance() == [
+        Event(30, EventKind.ENDED, short),
+        Event(30, EventKind.STARTED, endless),
+    ]
     assert cluster.advance() == [Event(80, EventKind.KILLED, endless)]
     assert cluster.advance() == []
     assert cluster.now_s == 80
@@ -32,7 +35,10 @@ def test_a_client_ends_and_cancels_jobs() -> None:
     assert cluster.advance(1100) == []
     assert [job.planned_s for job in cluster.queue()] == [1600]
     assert cluster.end(first)
-    assert cluster.advance() == [Event(1100, EventKind.ENDED, first), Event(1100, EventKind.STARTED, third)]
+    assert cluster.advance() == [
+        Event(1100, EventKind.ENDED, first),
+        Event(1100, EventKind.STARTED, third),
+    ]
     assert not cluster.cancel(second)
     assert not cluster.end(first)
 
@@ -72,7 +78,8 @@ def failing(*rows: tuple[int, int, int]) -> np.ndarray:
 
 
 def test_a_job_that_loses_a_node_is_over_and_the_node_is_out() -> None:
-    """Job a has nodes 0 and 1, b node 2; node 3 is idle. Then node 1 fails, then the idle one, which nobody misses."""
+    """Job a has nodes 0 and 1, b node 2; node 3 is idle. Then node 1 fails, then the idle one,
+    which nobody misses."""
     cluster = Cluster(nodes=4, failures=failing((10, 1, 100), (20, 3, 30)))
     a, b = cluster.submit(2, 60), cluster.submit(1, 50)
     cluster.advance()
@@ -80,7 +87,11 @@ def test_a_job_that_loses_a_node_is_over_and_the_node_is_out() -> None:
     cluster.advance(5)
     assert cluster.queue()[0].planned_s == 60
     assert cluster.advance() == [Event(10, EventKind.FAILED, a)]
-    assert (cluster.free_nodes, cluster.jobs_running, cluster.clients_there()) == (2, 1, {b: True, whole: False})
+    assert (cluster.free_nodes, cluster.jobs_running, cluster.clients_there()) == (
+        2,
+        1,
+        {b: True, whole: False},
+    )
     assert cluster.queue()[0].planned_s == 100  # a promise that cannot be kept
     assert cluster.estimate([2, 3, 4], [5, 5, 5]).tolist() == [10, 50, 105]
     assert cluster.advance() == [Event(50, EventKind.KILLED, b)]
@@ -104,7 +115,10 @@ def test_a_log_job_that_loses_a_node_runs_again() -> None:
 def test_what_ends_when_a_node_fails_has_ended() -> None:
     cluster = Cluster(nodes=1, failures=failing((10, 0, 20)))
     job, late = cluster.submit(1, 10, run_s=10), cluster.submit(1, 5, run_s=5)
-    assert [e.kind for e in [*cluster.advance(), *cluster.advance()]] == [EventKind.STARTED, EventKind.ENDED]
+    assert [e.kind for e in [*cluster.advance(), *cluster.advance()]] == [
+        EventKind.STARTED,
+        EventKind.ENDED,
+    ]
     assert cluster.advance() == [Event(20, EventKind.STARTED, late)]
     assert job == -1
 

@@ -13,7 +13,8 @@ from windrow.sim import simulate
 
 
 def random_log(seed: int, jobs: int, nodes: int, *, distinct: bool = False) -> Log:
-    """A busy log; with `distinct`, arrivals fall on even seconds and ends on odd ones, mostly apart from each other."""
+    """A busy log; with `distinct`, arrivals fall on even seconds and ends on odd ones, mostly apart
+    from each other."""
     rng = np.random.default_rng(seed)
     wide = np.minimum(rng.geometric(3.0 / nodes, jobs), nodes)
     run = rng.integers(1, 400, jobs) * (1000 if distinct else 1) + (
@@ -48,7 +49,9 @@ def test_no_job_is_lost_and_no_node_is_given_twice(
     seed: int, policy: str, priority: str, events: str, placement: str, cap: int | None
 ) -> None:
     log = random_log(seed, 150, 70)
-    replay = simulate(log, policy=policy, priority=priority, events=events, placement=placement, cap=cap)
+    replay = simulate(
+        log, policy=policy, priority=priority, events=events, placement=placement, cap=cap
+    )
     assert (replay.wait_s >= 0).all()
     assert replay.busy_nodes()[1].max() <= log.machine_nodes
     assert replay.queue_length()[1][-1] == 0
@@ -56,7 +59,9 @@ def test_no_job_is_lost_and_no_node_is_given_twice(
         for user in range(5):
             mine = log.user == user
             begun = np.sort(replay.start_s[mine])
-            over = [(replay.start_s[mine] <= t).sum() - (replay.end_s[mine] <= t).sum() for t in begun]
+            over = [
+                (replay.start_s[mine] <= t).sum() - (replay.end_s[mine] <= t).sum() for t in begun
+            ]
             assert max(over) <= cap
 
 
@@ -67,10 +72,13 @@ def test_first_come_first_served_starts_in_order(seed: int, placement: str) -> N
 
 
 @given(st.integers(0, 10**6), policies, placements)
-def test_order_of_events_does_not_matter_where_none_coincide(seed: int, policy: str, placement: str) -> None:
+def test_order_of_events_does_not_matter_where_none_coincide(
+    seed: int, policy: str, placement: str
+) -> None:
     log = random_log(seed, 120, 30, distinct=True)
     replays = [
-        simulate(log, policy=policy, placement=placement, events=e) for e in ("batched", "one-by-one", "ends-first")
+        simulate(log, policy=policy, placement=placement, events=e)
+        for e in ("batched", "one-by-one", "ends-first")
     ]
     instants = np.concatenate([log.submit_s, replays[0].end_s])
     if len(np.unique(instants)) == len(instants):
@@ -81,15 +89,22 @@ def test_order_of_events_does_not_matter_where_none_coincide(seed: int, policy: 
 @given(st.integers(0, 10**6), policies)
 def test_leftmost_nodes_make_no_difference_to_a_job_that_needs_all(seed: int, policy: str) -> None:
     log = random_log(seed, 60, 8)
-    wide = Log("wide", 8, log.job, log.submit_s, np.full(60, 8), log.requested_s, log.run_s, log.user)
-    a, b = (simulate(wide, policy=policy, placement=placement) for placement in ("count", "contiguous"))
+    wide = Log(
+        "wide", 8, log.job, log.submit_s, np.full(60, 8), log.requested_s, log.run_s, log.user
+    )
+    a, b = (
+        simulate(wide, policy=policy, placement=placement) for placement in ("count", "contiguous")
+    )
     np.testing.assert_array_equal(a.start_s, b.start_s)
 
 
 @pytest.mark.parametrize("policy", POLICIES)
 def test_accurate_requests_are_the_runs(policy: str) -> None:
     log = random_log(1, 200, 40)
-    a, b = simulate(log, policy=policy, requests="accurate"), simulate(log.accurate(), policy=policy)
+    a, b = (
+        simulate(log, policy=policy, requests="accurate"),
+        simulate(log.accurate(), policy=policy),
+    )
     np.testing.assert_array_equal(a.start_s, b.start_s)
     assert (a.log.requested_s == np.minimum(log.run_s, log.requested_s)).all()
 

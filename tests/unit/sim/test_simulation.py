@@ -13,7 +13,9 @@ from windrow.sim.simulation import Simulation
 def by_hand() -> Simulation:
     columns = ([1, 2, 3], [0, 10, 20], [2, 1, 1], [100, 50, 5], [40, 80, 5], [0, 0, 1])
     job, submit, nodes, requested, run, user = (np.array(c) for c in columns)
-    return Simulation("x", Log("x", 2, job, submit, nodes, requested, run, user), 2, np.array([0, 40, 40]))
+    return Simulation(
+        "x", Log("x", 2, job, submit, nodes, requested, run, user), 2, np.array([0, 40, 40])
+    )
 
 
 def test_columns() -> None:
@@ -27,7 +29,12 @@ def test_summary() -> None:
     summary = by_hand().summary()
     assert summary.jobs == 3
     assert summary.mean_wait_s == pytest.approx(50 / 3)
-    assert (summary.median_wait_s, summary.max_wait_s, summary.makespan_s, summary.killed) == (20, 30, 90, 1)
+    assert (summary.median_wait_s, summary.max_wait_s, summary.makespan_s, summary.killed) == (
+        20,
+        30,
+        90,
+        1,
+    )
     assert summary.mean_bounded_slowdown == pytest.approx(5.1 / 3)
     assert summary.utilization == pytest.approx((80 + 50 + 5) / 180)
 

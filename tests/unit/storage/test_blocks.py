@@ -10,14 +10,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.examples import examples
 
-from windrow.storage.blocks import Deal
-from windrow.storage.cache import LRU, MRU, CacheIndex
+from windrow.agent.data.blocks import Deal
+from windrow.agent.data.cache import LRU, MRU, CacheIndex
 
-ROOMS = st.lists(st.integers(0, 9), min_size=1, max_size=6).map(lambda rooms: {f"n{i}": r for i, r in enumerate(rooms)})
+ROOMS = st.lists(st.integers(0, 9), min_size=1, max_size=6).map(
+    lambda rooms: {f"n{i}": r for i, r in enumerate(rooms)}
+)
 
 
 def in_turn(order: list[str], rooms: dict[str, int], count: int) -> list[str]:
-    """Webster's rule, block by block: most room for each half block more, none above its room while another is not."""
+    """Webster's rule, block by block: most room for each half block more, none above its room while
+    another is not."""
     has, dealt = Counter[str](), list[str]()
     for n in range(count):
         over = n // sum(rooms.values())  # how often all are full
@@ -36,7 +39,9 @@ def test_blocks_are_dealt_in_turn_and_by_room(rooms: dict[str, int], count: int,
     if not total:
         assert set(dealt) <= {None}
         return
-    first = list(dict.fromkeys(Deal(name, 99, dict.fromkeys(deal.rooms, 1)).primary(b) for b in range(9)))
+    first = list(
+        dict.fromkeys(Deal(name, 99, dict.fromkeys(deal.rooms, 1)).primary(b) for b in range(9))
+    )
     assert dealt == in_turn([one for one in first if one], deal.rooms, count)
     has = Counter(dealt)
     if count <= total:
@@ -68,7 +73,8 @@ def test_the_order_of_members_is_that_of_the_file_alone() -> None:
 
 
 class PlainCache:
-    """The law of a member: lists of (volume, block, size), from the one used longest ago to the one used last."""
+    """The law of a member: lists of (volume, block, size), from the one used longest ago to the one
+    used last."""
 
     def __init__(self, capacity: int, volumes: dict[str, tuple[int, str]]) -> None:
         self.capacity, self.volumes = capacity, volumes
@@ -90,14 +96,20 @@ class PlainCache:
         return bool(found)
 
     def put(self, of: str, block: int, size: int, is_primary: bool) -> list[tuple[str, int]] | None:
-        if size > (self.volumes[of][0] if is_primary else self.capacity - self.bytes(is_primary=True)):
+        if size > (
+            self.volumes[of][0] if is_primary else self.capacity - self.bytes(is_primary=True)
+        ):
             return None
         self.kept = [k for k in self.kept if k[:2] != (of, block)]
         gone = []
         while is_primary and self.bytes(of, True) + size > self.volumes[of][0]:
             gone.append(self.drop(of, True))
         while self.bytes() + size > self.capacity:
-            other = of if self.bytes(of, False) else next(v for v in self.volumes if self.bytes(v, False))
+            other = (
+                of
+                if self.bytes(of, False)
+                else next(v for v in self.volumes if self.bytes(v, False))
+            )
             gone.append(self.drop(other, False))
         self.kept.append((of, block, size, is_primary))
         return gone
@@ -107,7 +119,9 @@ ACCESS = st.tuples(st.sampled_from("ab"), st.integers(0, 6), st.integers(1, 4), 
 
 
 @examples(100)
-@given(st.integers(1, 9), st.integers(0, 9), st.sampled_from([LRU, MRU]), st.lists(ACCESS, max_size=40))
+@given(
+    st.integers(1, 9), st.integers(0, 9), st.sampled_from([LRU, MRU]), st.lists(ACCESS, max_size=40)
+)
 def test_a_member_keeps_what_the_law_says(
     a: int, rest: int, policy: str, accesses: list[tuple[str, int, int, bool]]
 ) -> None:
@@ -120,15 +134,23 @@ def test_a_member_keeps_what_the_law_says(
         is_there = cache.use(volume, block)
         assert is_there == law.use(volume, block)
         if not is_there:
-            assert cache.put(volume, block, size, is_primary=is_primary) == law.put(volume, block, size, is_primary)
+            assert cache.put(volume, block, size, is_primary=is_primary) == law.put(
+                volume, block, size, is_primary
+            )
         assert cache.used == law.bytes() <= cache.capacity
 
 
 class Group:
-    """Members that cooperate, without a network: who reads asks the primary, and only that one asks home."""
+    """Members that cooperate, without a network: who reads asks the primary, and only that one asks
+    home."""
 
     def __init__(
-        self, rooms: dict[str, int], policy: str = LRU, *, keeps: bool = False, is_hashed: bool = False
+        self,
+        rooms: dict[str, int],
+        policy: str = LRU,
+        *,
+        keeps: bool = False,
+        is_hashed: bool = False,
     ) -> None:
         self.caches = {member: CacheIndex(room) for member, room in rooms.items()}
         self.rooms, self.policy, self.keeps, self.is_hashed = rooms, policy, keeps, is_hashed
@@ -138,7 +160,9 @@ class Group:
             assert cache.allocate("all", cache.capacity, policy)
 
     def read(self, member: str, volume: str, count: int) -> None:
-        deal = self.deals.setdefault(volume, Deal(volume, count, self.rooms, is_hashed=self.is_hashed))
+        deal = self.deals.setdefault(
+            volume, Deal(volume, count, self.rooms, is_hashed=self.is_hashed)
+        )
         for block in range(count):
             if not self.caches[member].use("all", (volume, block)):
                 primary = deal.primary(block)
@@ -151,9 +175,17 @@ class Group:
 
 
 @examples(40)
-@given(st.lists(st.integers(0, 8), min_size=1, max_size=6), st.integers(0, 40), st.booleans(), st.data())
-def test_what_fits_crosses_from_home_once(rooms: list[int], size: int, keeps: bool, data: st.DataObject) -> None:
-    """Whatever the number of nodes and pipelines, for members of any rooms, diskless ones among them."""
+@given(
+    st.lists(st.integers(0, 8), min_size=1, max_size=6),
+    st.integers(0, 40),
+    st.booleans(),
+    st.data(),
+)
+def test_what_fits_crosses_from_home_once(
+    rooms: list[int], size: int, keeps: bool, data: st.DataObject
+) -> None:
+    """Whatever the number of nodes and pipelines, for members of any rooms, diskless ones among
+    them."""
     size = min(size, sum(rooms))
     group = Group({f"n{i}": room for i, room in enumerate(rooms)}, keeps=keeps)
     readers = data.draw(st.lists(st.sampled_from(sorted(group.rooms)), min_size=1, max_size=12))
@@ -182,18 +214,24 @@ def test_scans_of_more_than_fits(members: int) -> None:
 
 
 def fetches(volume: int, order: str, width: int, *, is_hashed: bool = False) -> float:
-    """Figure 3.4: how often each of four volumes comes from home; 16 members with 192 blocks of room in all."""
+    """Figure 3.4: how often each of four volumes comes from home; 16 members with 192 blocks of
+    room in all."""
     group = Group({f"n{i}": 12 for i in range(16)}, is_hashed=is_hashed)
     rounds = width // 16
     turns = [d for _ in range(rounds) for d in range(4)]
     for depth in turns if order == "depth-first" else sorted(turns):
-        group.read("n0", f"volume {depth}", volume)  # 16 pipelines in step: one reader of each block is as good as 16
+        group.read(
+            "n0", f"volume {depth}", volume
+        )  # 16 pipelines in step: one reader of each block is as good as 16
     return group.from_home / (4 * volume)
 
 
 @pytest.mark.parametrize(("width", "most"), [(64, 4), (32, 2)])
 def test_figure_3_4_with_its_knees(width: int, most: int) -> None:
-    """Volumes of up to a quarter of the cache are fetched once by either order, up to all of it by breadth-first."""
+    """Volumes of up to a quarter of the cache are fetched once by either order, up to all of it by
+    breadth-first."""
     assert [fetches(v, "depth-first", width) for v in (48, 64, 192, 208)] == [1, most, most, most]
     assert [fetches(v, "breadth-first", width) for v in (48, 64, 192, 208)] == [1, 1, 1, most]
-    assert 1 < fetches(176, "breadth-first", width, is_hashed=True) < most, "plain hashing has an early knee"
+    assert 1 < fetches(176, "breadth-first", width, is_hashed=True) < most, (
+        "plain hashing has an early knee"
+    )

@@ -1,4 +1,5 @@
-"""Replicas of scratch volumes: the rule against its law, and what it gives where disks are wiped at random."""
+"""Replicas of scratch volumes: the rule against its law, and what it gives where disks are wiped at
+random."""
 
 from __future__ import annotations
 
@@ -9,25 +10,32 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from windrow.agent.data.local_files import LocalFiles
+from windrow.agent.data.replicas import ALWAYS, COST_BENEFIT, NEVER, RULES, Replicas
 from windrow.agent.event_file import AttemptFinished, OutputsCommitted
 from windrow.agent.job_file import TaskSpec
-from windrow.agent.local_files import LocalFiles
+from windrow.agent.order import Committed
 from windrow.model.volume import VolumeMount
-from windrow.reproductions.bent.copies import done_s
-from windrow.storage.replicas import ALWAYS, COST_BENEFIT, NEVER, RULES, Replicas
 from windrow.storage.volumes import is_backup
+from windrow_lab.reproductions.bent.copies import done_s
 
 TIMES = st.floats(0, 1e6)
 STEPS = st.lists(
     st.tuples(
-        st.sampled_from(["finished", "copied", "lost", "passed"]), st.sampled_from("ab"), TIMES, TIMES, st.booleans()
+        st.sampled_from(["finished", "copied", "lost", "passed"]),
+        st.sampled_from("ab"),
+        TIMES,
+        TIMES,
+        st.booleans(),
     ),
     max_size=30,
 )
 
 
 @given(st.sampled_from(RULES), STEPS)
-def test_a_replica_is_made_where_its_law_says_so(rule: str, steps: list[tuple[str, str, float, float, bool]]) -> None:
+def test_a_replica_is_made_where_its_law_says_so(
+    rule: str, steps: list[tuple[str, str, float, float, bool]]
+) -> None:
     """The law over the whole history, told again from the beginning for each decision."""
     replicas, started, copies = Replicas(rule), dict[str, int](), list[tuple[float, int]]()
     for at, (what, volume, one_s, other_s, has_room) in enumerate(steps):
@@ -43,7 +51,10 @@ def test_a_replica_is_made_where_its_law_says_so(rule: str, steps: list[tuple[st
             wants = replicas.wants(volume, one_s, other_s, has_room=has_room)
             before = steps[:at]
             started.pop(volume, None)
-            one, many = sum(s for s, _ in copies) / (sum(n for _, n in copies) or 1), 1 + len(started)
+            one, many = (
+                sum(s for s, _ in copies) / (sum(n for _, n in copies) or 1),
+                1 + len(started),
+            )
             cost = many * one if copies else 0.0 if many == 1 else math.inf
             seen = 2592 + sum(s for w, _, s, _, _ in before if w == "passed")
             mttf = seen / (0.001 + sum(w == "lost" for w, *_ in before))
@@ -59,9 +70,14 @@ def test_a_replica_is_made_where_its_law_says_so(rule: str, steps: list[tuple[st
                 assert wants == (law and has_room and other_s > 0)
 
 
-@pytest.mark.parametrize(("copy_s", "never", "always"), [(4.0, 0.75, 1.02), (8.0, 0.85, 0.65)], ids=["small", "large"])
-def test_never_always_and_cost_benefit_are_ordered_as_in_figure_3_6(copy_s: float, never: float, always: float) -> None:
-    """64 pipelines of 3 stages of a minute: without losses, and with disks that are wiped every 180 s on average."""
+@pytest.mark.parametrize(
+    ("copy_s", "never", "always"), [(4.0, 0.75, 1.02), (8.0, 0.85, 0.65)], ids=["small", "large"]
+)
+def test_never_always_and_cost_benefit_are_ordered_as_in_figure_3_6(
+    copy_s: float, never: float, always: float
+) -> None:
+    """64 pipelines of 3 stages of a minute: without losses, and with disks that are wiped every 180
+    s on average."""
     calm = {rule: done_s(rule, copy_s, 0, 1) for rule in RULES}
     assert calm[NEVER] == 4 * 180
     assert calm[NEVER] < calm[COST_BENEFIT] == calm[NEVER] + copy_s < calm[ALWAYS]
@@ -74,7 +90,9 @@ STATES = [f".windrow-volumes/w/v-1.{place}" for place in range(1, 7)]
 
 
 @given(st.integers(0, 6), st.sets(st.integers(0, 5)))
-def test_a_replica_is_kept_until_a_later_one_is_there_or_nothing_needs_its_volume(done: int, copied: set[int]) -> None:
+def test_a_replica_is_kept_until_a_later_one_is_there_or_nothing_needs_its_volume(
+    done: int, copied: set[int]
+) -> None:
     """`done` tasks of six in a row have finished; of what they left, some was copied."""
     local = {STATES[place] for place in range(done) if place not in copied}
     due = {STATES[place] for place in range(done - 1)} | ({STATES[5]} if done == 6 else set())
@@ -86,7 +104,9 @@ def test_a_replica_is_kept_until_a_later_one_is_there_or_nothing_needs_its_volum
 
 
 def test_an_agent_copies_what_was_left_in_a_volume_where_that_pays() -> None:
-    mounts = [VolumeMount("/w", "v", f"/h/v.{n}" if n else "", f"/h/v.{n + 1}", 1) for n in range(3)]
+    mounts = [
+        VolumeMount("/w", "v", f"/h/v.{n}" if n else "", f"/h/v.{n + 1}", 1) for n in range(3)
+    ]
     tasks = [
         TaskSpec(
             *(n, f"t{n}", "k", ("x",), "/h", {}),
@@ -102,7 +122,7 @@ def test_an_agent_copies_what_was_left_in_a_volume_where_that_pays() -> None:
     files.adopt(tasks)
     files.hear(AttemptFinished(60.0, 0, 1, 0.0, 0.0, 0, (1,), local=(mounts[0].after,)))
     assert files.to_commit() == {0: ["/h/v.1"]}, "the first copy is made, and measured"
-    assert files.committed("/h/v.1", "", 70.0) == OutputsCommitted(70.0, 0, ("/h/v.1",), ())
+    assert files.committed(Committed("/h/v.1"), 70.0) == OutputsCommitted(70.0, 0, ("/h/v.1",), ())
     files.hear(AttemptFinished(150.0, 1, 1, 90.0, 0.0, 0, (1,), local=(mounts[1].after,)))
     assert files.to_commit() == {}, "a minute at risk is not worth ten seconds of copying"
     files.lose(0, "node lost")
@@ -112,4 +132,6 @@ def test_an_agent_copies_what_was_left_in_a_volume_where_that_pays() -> None:
         files.lose(0, "node lost")
         files.hear(AttemptFinished(300.0, 1, 3, 240.0, 0.0, 0, (1,), local=(mounts[1].after,)))
     assert files.to_commit() == {0: ["/h/v.2"]}, "where nodes die often it is"
-    assert files.hear(AttemptFinished(400.0, 2, 1, 340.0, 0.0, 0, (1,), local=(mounts[2].after,))) == ["/h/v.3"]
+    assert files.hear(
+        AttemptFinished(400.0, 2, 1, 340.0, 0.0, 0, (1,), local=(mounts[2].after,))
+    ) == ["/h/v.3"]

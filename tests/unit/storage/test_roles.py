@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from windrow.app.changes import changes
 from windrow.errors import InputError
 from windrow.formats import read_runnable
-from windrow.manager.changes import changes
 from windrow.model import File, Task, Workflow
 from windrow.records.runnable_file import runnable_json
 from windrow.storage.roles import Role, roles
@@ -14,7 +14,13 @@ from windrow.storage.roles import Role, roles
 TASKS = [
     Task("index", 1, "index", inputs=("genome",), outputs=("idx",)),
     *(
-        Task(f"align-{n}", 1, "align", inputs=("genome", "idx", f"reads-{n}"), outputs=(f"bam-{n}", f"log-{n}"))
+        Task(
+            f"align-{n}",
+            1,
+            "align",
+            inputs=("genome", "idx", f"reads-{n}"),
+            outputs=(f"bam-{n}", f"log-{n}"),
+        )
         for n in range(3)
     ),
     *(Task(f"call-{n}", 1, "call", inputs=(f"bam-{n}",), outputs=(f"vcf-{n}",)) for n in range(3)),
@@ -27,8 +33,16 @@ def test_roles_follow_from_who_writes_and_who_reads() -> None:
     workflow = Workflow.from_tasks("w", TASKS, files)
     found, against = roles(workflow)
     named = {file.id: role for file, role in zip(workflow.files, found, strict=True)}
-    assert [named[name] for name in ("genome", "idx", "reads-1")] == [Role.BATCH, Role.SHARED, Role.ENDPOINT]
-    assert [named[name] for name in ("bam-0", "vcf-0", "vcf-1", "all")] == ["pipeline", "pipeline", *["endpoint"] * 2]
+    assert [named[name] for name in ("genome", "idx", "reads-1")] == [
+        Role.BATCH,
+        Role.SHARED,
+        Role.ENDPOINT,
+    ]
+    assert [named[name] for name in ("bam-0", "vcf-0", "vcf-1", "all")] == [
+        "pipeline",
+        "pipeline",
+        *["endpoint"] * 2,
+    ]
     assert named["bam-2"] == "shared"
     assert named["log-0"] == "endpoint"
     assert against == ["bam-2 is declared as shared, but the workflow uses it as pipeline"]
@@ -48,7 +62,7 @@ tasks:
     outputs: {"big-{n}": , "log-{n}": {size: 1kB, keep: false}}
   - {id: second, command: "cat {inputs} > {outputs}", inputs: [big-1, big-2], outputs: kept, keep: false}
   - {id: third, command: "cat {inputs} > {outputs}", inputs: kept, outputs: last}
-"""
+"""  # noqa: E501
 
 
 def test_a_workflow_says_what_is_to_be_kept(tmp_path: Path) -> None:
@@ -56,7 +70,15 @@ def test_a_workflow_says_what_is_to_be_kept(tmp_path: Path) -> None:
     runnable = read_runnable(tmp_path / "w.yaml")
     files = {file.id: file for file in runnable.workflow.files}
     assert {name: file.keep for name, file in files.items()} == {
-        **{"genome": None, "big-1": False, "big-2": False, "log-1": False, "log-2": False, "kept": True, "last": None}
+        **{
+            "genome": None,
+            "big-1": False,
+            "big-2": False,
+            "log-1": False,
+            "log-2": False,
+            "kept": True,
+            "last": None,
+        }
     }
     assert files["big-2"].size_bytes == 2_000_000_000
     assert files["genome"].role == "batch"
@@ -75,12 +97,16 @@ def test_a_workflow_says_what_is_to_be_kept(tmp_path: Path) -> None:
     ],
 )
 def test_what_makes_no_sense_is_refused(tmp_path: Path, text: str, problem: str) -> None:
-    (tmp_path / "w.yaml").write_text(f"{text}\ntasks:\n  - {{id: t, command: 'true', outputs: a}}\n")
+    (tmp_path / "w.yaml").write_text(
+        f"{text}\ntasks:\n  - {{id: t, command: 'true', outputs: a}}\n"
+    )
     with pytest.raises(InputError, match=problem):
         read_runnable(tmp_path / "w.yaml")
 
 
-def test_a_file_that_is_not_to_be_kept_any_more_makes_another_run_and_no_task_run_again(tmp_path: Path) -> None:
+def test_a_file_that_is_not_to_be_kept_any_more_makes_another_run_and_no_task_run_again(
+    tmp_path: Path,
+) -> None:
     (tmp_path / "w.yaml").write_text(WORKFLOW)
     old = read_runnable(tmp_path / "w.yaml")
     (tmp_path / "w.yaml").write_text(WORKFLOW.replace("kept: {keep: true}", "kept: {keep: false}"))

@@ -11,19 +11,26 @@ from windrow.storage.staging import SCOPES, Rates, moves, with_moves
 
 
 def pipelines(width: int, depth: int, batch: int, pipe: int, end: int) -> Workflow:
-    """Chains whose tasks all read one batch file a level, and hand a file on; the ends are endpoint data."""
+    """Chains whose tasks all read one batch file a level, and hand a file on; the ends are endpoint
+    data."""
     tasks, files = [], [File(f"b{d}", batch) for d in range(depth)]
     for w in range(width):
         names = [f"f{w}.{d}" for d in range(depth + 1)]
         files += [File(name, end if d in (0, depth) else pipe) for d, name in enumerate(names)]
         for d in range(depth):
             parents = (f"t{w}.{d - 1}",) if d else ()
-            tasks.append(Task(f"t{w}.{d}", 10.0, f"k{d}", parents, (names[d], f"b{d}"), (names[d + 1],)))
+            tasks.append(
+                Task(f"t{w}.{d}", 10.0, f"k{d}", parents, (names[d], f"b{d}"), (names[d + 1],))
+            )
     return Workflow.from_tasks("w", tasks, files)
 
 
-@given(st.integers(2, 9), st.integers(2, 4), st.integers(1, 99), st.integers(1, 99), st.integers(1, 99))
-def test_what_crosses_the_link_is_what_bent_counts(width: int, depth: int, b: int, p: int, e: int) -> None:
+@given(
+    st.integers(2, 9), st.integers(2, 4), st.integers(1, 99), st.integers(1, 99), st.integers(1, 99)
+)
+def test_what_crosses_the_link_is_what_bent_counts(
+    width: int, depth: int, b: int, p: int, e: int
+) -> None:
     workflow = pipelines(width, depth, b, p, e)
     batch, private, ends = depth * b, 2 * (depth - 1) * p, 2 * e
     law = {

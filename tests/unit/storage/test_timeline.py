@@ -26,7 +26,11 @@ tasks:
 
 
 def test_space_over_time() -> None:
-    files = [FileUse("a", 10, 0, (1,), keep=False), FileUse("b", 5, 1), FileUse("c", 3, 2, (), keep=False)]
+    files = [
+        FileUse("a", 10, 0, (1,), keep=False),
+        FileUse("b", 5, 1),
+        FileUse("c", 3, 2, (), keep=False),
+    ]
     demand = Demand({0: [], 1: [0], 2: []}, files, held=1)
     points = over_time(demand, all_at_once(demand, [4.0, 2.0, 4.0]))
     assert points == [(0.0, 14), (4.0, 16), (6.0, 6)]
@@ -45,9 +49,16 @@ def test_show_and_dry_runs_tell_the_space(
     assert "at most 44 MB, if everything runs that can; 14 MB is enough" in capsys.readouterr().out
     assert main(["show", "w.yaml", "--json"]) == 0
     space = json.loads(capsys.readouterr().out)["space"]
-    assert (space["peak"], space["smallest"], space["every"]) == (44_000_000, 14_000_000, 44_000_000)
+    assert (space["peak"], space["smallest"], space["every"]) == (
+        44_000_000,
+        14_000_000,
+        44_000_000,
+    )
     assert space["roles"] == {"pipeline": 40_000_000, "endpoint": 4_000_000}
     assert main(["run", "-n", "w.yaml", "--space", "14MB"]) == 0
-    assert "files take at most 14 MB; 14 MB would do (--space), and they may take 14 MB" in capsys.readouterr().out
+    assert (
+        "files take at most 14 MB; 14 MB would do (--space), and they may take 14 MB"
+        in capsys.readouterr().out
+    )
     assert main(["run", "-n", "w.yaml", "--space", "13MB"]) == 2
     assert "need at least 14 MB" in capsys.readouterr().err

@@ -1,4 +1,5 @@
-"""Nodes come and go: no strategy submits a job that could never start on those that take jobs now."""
+"""Nodes come and go: no strategy submits a job that could never start on those that take jobs
+now."""
 
 from __future__ import annotations
 
@@ -40,18 +41,25 @@ def seen(board: Board, *, task_nodes: int = 0) -> View:
     core = Core(Work(workflow, np.full(20, 5), Site.of(ALL, NodeShape(4))), Terms())
     twin = Twin(board, time.time)
     view = core.view(0, twin.waits_s).within(twin.snapshot().open_nodes)
-    futures = Ahead(twin).futures(view, {}, np.zeros(20, dtype=bool), core.terms.requests(view.work.site))
+    futures = Ahead(twin).futures(
+        view, {}, np.zeros(20, dtype=bool), core.terms.requests(view.work.site)
+    )
     return replace(view, futures=futures)
 
 
 @pytest.mark.parametrize("name", STRATEGIES)
-@pytest.mark.parametrize("board", [Board(4), Board(2), Board(5, 4, OthersJob("9", 1, 60, True, time.time(), 0, "u"))])
+@pytest.mark.parametrize(
+    "board", [Board(4), Board(2), Board(5, 4, OthersJob("9", 1, 60, True, time.time(), 0, "u"))]
+)
 def test_no_job_is_wider_than_what_is_up(name: str, board: Board) -> None:
     view = seen(board)
     decision = decided(STRATEGIES[name], view)
     assert decision.jobs
     assert all(job.nodes <= board.snapshot().open_nodes for job in decision.jobs)
-    waits = view.waits_s(np.array([job.nodes for job in decision.jobs]), np.array([job.run_s for job in decision.jobs]))
+    waits = view.waits_s(
+        np.array([job.nodes for job in decision.jobs]),
+        np.array([job.run_s for job in decision.jobs]),
+    )
     assert (waits < NEVER_S).all()
     assert "never" not in decision.why
 

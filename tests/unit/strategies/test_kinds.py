@@ -1,4 +1,5 @@
-"""Kinds of nodes: on which a job of some tasks can run, what it requests, and how a job is split that fits none."""
+"""Kinds of nodes: on which a job of some tasks can run, what it requests, and how a job is split
+that fits none."""
 
 from __future__ import annotations
 
@@ -35,8 +36,13 @@ NEEDS: tuple[dict[str, Any], ...] = (
 )
 
 
-def work(*needs: dict[str, Any], parents: dict[int, tuple[str, ...]] | None = None, site: Site = SITE) -> Work:
-    tasks = [Task(f"t{i}", 10, parents=(parents or {}).get(i, ()), **need) for i, need in enumerate(needs)]
+def work(
+    *needs: dict[str, Any], parents: dict[int, tuple[str, ...]] | None = None, site: Site = SITE
+) -> Work:
+    tasks = [
+        Task(f"t{i}", 10, parents=(parents or {}).get(i, ()), **need)
+        for i, need in enumerate(needs)
+    ]
     workflow = Workflow.from_tasks("w", tasks)
     return Work(workflow, whole_seconds(workflow), site)
 
@@ -52,9 +58,20 @@ def test_the_nodes_of_a_job_are_those_that_hold_all_its_tasks() -> None:
 def test_a_job_requests_what_not_every_node_has() -> None:
     w = work(*NEEDS[:4], {"disk_bytes": 9})
     asked = [w.job_shape(np.array([task]))[1] for task in range(5)]
-    assert asked == [Need(0), Need(4, 20, 0, 0, (("gpus", 2),)), Need(8, 80), Need(4, 20), Need(0, 0, 0, 50)]
-    assert w.job_shape(np.array([0]))[0] == NodeShape(2, 10, None, (("gpus", 0),))  # and its tasks see none
-    assert work({}).job_shape(np.array([0])) == (THIN, Need(0))  # as if nobody had ever heard of GPUs
+    assert asked == [
+        Need(0),
+        Need(4, 20, 0, 0, (("gpus", 2),)),
+        Need(8, 80),
+        Need(4, 20),
+        Need(0, 0, 0, 50),
+    ]
+    assert w.job_shape(np.array([0]))[0] == NodeShape(
+        2, 10, None, (("gpus", 0),)
+    )  # and its tasks see none
+    assert work({}).job_shape(np.array([0])) == (
+        THIN,
+        Need(0),
+    )  # as if nobody had ever heard of GPUs
 
 
 def test_a_job_that_no_kind_holds_is_split_and_what_depends_on_another_part_stays() -> None:
@@ -70,11 +87,15 @@ def test_a_job_that_no_kind_holds_is_split_and_what_depends_on_another_part_stay
 
 @given(st.lists(st.sampled_from(NEEDS), min_size=1, max_size=5), st.integers(1, 4))
 def test_against_every_choice_of_kinds(needs: list[dict[str, Any]], most: int) -> None:
-    """A task is refused where no choice of nodes holds it; else its nodes are what the kinds that do have in common."""
+    """A task is refused where no choice of nodes holds it; else its nodes are what the kinds that
+    do have in common."""
     site = replace(SITE, max_nodes=most)
     tasks = [Task("t", 1, **need).need for need in needs]
     able = [[kind for kind in SITE.kinds if need.fits(kind.shape)] for need in tasks]
-    short = [max(1, n.nodes) > min(most, sum(k.count for k in kinds)) for n, kinds in zip(tasks, able, strict=True)]
+    short = [
+        max(1, n.nodes) > min(most, sum(k.count for k in kinds))
+        for n, kinds in zip(tasks, able, strict=True)
+    ]
     if any(short):
         with pytest.raises(UserError, match=f"task t{short.index(True)} needs"):
             work(*needs, site=site)

@@ -53,7 +53,8 @@ NODE = NodeShape(4, 8, 5, tuple((name, 3) for name in NAMES))
 
 @st.composite
 def workflows(draw: st.DrawFn, *, mixed: int) -> Workflow:
-    """mixed 0: tasks need one core. 1: cores, memory and whole nodes differ. 2: disk and named resources as well."""
+    """mixed 0: tasks need one core. 1: cores, memory and whole nodes differ. 2: disk and named
+    resources as well."""
     n = draw(st.integers(1, 14))
     names = draw(st.lists(st.sampled_from(NAMES), unique=True)) if mixed > 1 else []
     tasks = []
@@ -100,7 +101,9 @@ def test_graham_bounds_on_single_cores(workflow: Workflow, nodes: int) -> None:
     work = Work(workflow, workflow.runtime_s.astype(np.int64), Site.of(nodes))
     ends: dict[int, float] = {}
     for v in workflow.order.tolist():
-        ends[v] = max((ends[p] for p in workflow.parents.of(v).tolist()), default=0.0) + float(workflow.runtime_s[v])
+        ends[v] = max((ends[p] for p in workflow.parents.of(v).tolist()), default=0.0) + float(
+            workflow.runtime_s[v]
+        )
     longest, total = max(ends.values()), workflow.work_s
     time = work.run_s(np.arange(len(workflow)), nodes)[nodes - 1]
     assert max(longest, total / nodes) <= time <= total / nodes + longest
@@ -115,7 +118,9 @@ def test_a_wide_level_on_large_nodes_is_narrow() -> None:
 
 
 def test_levels_of_what_is_left() -> None:
-    chain = Workflow.from_tasks("chain", [Task("a", 5), Task("b", 7, parents=("a",)), Task("c", 9, parents=("b",))])
+    chain = Workflow.from_tasks(
+        "chain", [Task("a", 5), Task("b", 7, parents=("a",)), Task("c", 9, parents=("b",))]
+    )
     work = Work(chain, np.array([5, 7, 9]), Site.of(4))
     left = work.levels(np.array([False, True, True]))
     assert (left.count, left.between(0, 0).tolist(), left.run_s(0, 1).tolist()) == (2, [1], [16])

@@ -1,4 +1,5 @@
-"""The site of a decision: against trying every site and number of nodes one by one, and rule by rule."""
+"""The site of a decision: against trying every site and number of nodes one by one, and rule by
+rule."""
 
 from __future__ import annotations
 
@@ -25,9 +26,14 @@ from windrow.strategies.levels import Work, works
 TERMS = Terms(margin=1.0, round_s=1)
 
 
-def offers(workflow: Workflow, *rows: tuple[int, float, int, int], terms: Terms = TERMS) -> list[Offer]:
+def offers(
+    workflow: Workflow, *rows: tuple[int, float, int, int], terms: Terms = TERMS
+) -> list[Offer]:
     """Sites by their nodes, speed, and wait: so long, and so much longer for each node."""
-    sites = [Site.of(nodes, NodeShape(4), name=f"s{n}", speed=speed) for n, (nodes, speed, _, _) in enumerate(rows)]
+    sites = [
+        Site.of(nodes, NodeShape(4), name=f"s{n}", speed=speed)
+        for n, (nodes, speed, _, _) in enumerate(rows)
+    ]
     core = Core(works(workflow, sites, np.ones((len(sites), len(workflow)), dtype=bool)), terms)
 
     def waits(base_s: int, slope_s: int) -> object:
@@ -43,12 +49,16 @@ def offers(workflow: Workflow, *rows: tuple[int, float, int, int], terms: Terms 
     ]
 
 
-ROW = st.tuples(st.integers(1, 6), st.sampled_from([0.5, 1.0, 2.0, 3.0]), st.integers(0, 60), st.integers(0, 9))
+ROW = st.tuples(
+    st.integers(1, 6), st.sampled_from([0.5, 1.0, 2.0, 3.0]), st.integers(0, 60), st.integers(0, 9)
+)
 
 
 @examples(60)
 @given(workflows(mixed=0), st.lists(ROW, min_size=2, max_size=4))
-def test_one_job_goes_where_trying_everything_says(workflow: Workflow, rows: list[tuple[int, float, int, int]]) -> None:
+def test_one_job_goes_where_trying_everything_says(
+    workflow: Workflow, rows: list[tuple[int, float, int, int]]
+) -> None:
     given_ = offers(workflow, *rows)
     name, decision = choose(find_strategy("one-job"), given_)
     ends: dict[tuple[int, int], int] = {}
@@ -73,7 +83,11 @@ def test_jobs_stay_with_their_data_unless_the_way_back_pays() -> None:
     near, far = offers(BAG, (2, 1.0, 300, 0), (2, 1.0, 0, 0))
     strategy = find_strategy("one-job")
     assert choose(strategy, [near, far])[0] == "s1"
-    for data_s, where in ((50, "s1"), (130, "s1"), (200, "s0")):  # 300 s sooner, but there, and back, and a margin
+    for data_s, where in (
+        (50, "s1"),
+        (130, "s1"),
+        (200, "s0"),
+    ):  # 300 s sooner, but there, and back, and a margin
         name, decision = choose(strategy, [near, replace(far, data_s=lambda _, s=data_s: s)])  # type: ignore[misc]
         assert name == where
         assert {one.site: one.data_s for one in decision.candidates if one.site}["s1"] == data_s
@@ -106,13 +120,17 @@ def test_a_slow_site_loses_and_one_over_its_budget_is_no_candidate() -> None:
     assert "max_node_hours" in decision.why
     full = replace(quick, room_bytes=10, data_bytes=lambda _: 11)
     name, decision = choose(strategy, [full, slow])
-    assert (name, {one.site: one.note for one in decision.candidates}["s0"]) == ("s1", "no room for the files")
+    assert (name, {one.site: one.note for one in decision.candidates}["s0"]) == (
+        "s1",
+        "no room for the files",
+    )
     name, decision = choose(strategy, [quick], absent={"s1": "it is silent"})
     assert (name, decision.candidates[1].note) == ("s0", "it is silent")
 
 
 @pytest.mark.parametrize(
-    ("objective", "where"), [("makespan", "s0"), ("cost", "s1"), ("node-hours", "s0"), ("balanced", "s0")]
+    ("objective", "where"),
+    [("makespan", "s0"), ("cost", "s1"), ("node-hours", "s0"), ("balanced", "s0")],
 )
 def test_what_decides_between_sites(objective: Objective, where: str) -> None:
     fast, cheap = offers(BAG, (2, 2.0, 0, 0), (2, 1.0, 0, 0))
@@ -132,7 +150,9 @@ def test_of_several_jobs_each_goes_where_it_ends_first_within_the_caps(
     for name in {job.site for job in decision.jobs}:
         assert sum(job.site == name for job in decision.jobs) <= cap
     first = decision.jobs[0]
-    ends = [base_s + slope_s + int(np.ceil(100 / speed)) * 8 // 7 for _, speed, base_s, slope_s in rows]
+    ends = [
+        base_s + slope_s + int(np.ceil(100 / speed)) * 8 // 7 for _, speed, base_s, slope_s in rows
+    ]
     assert ends[int(first.site[1:])] <= min(ends) + 1  # requests are in whole seconds
 
 
@@ -149,7 +169,9 @@ def test_a_job_that_waits_moves_only_for_a_clear_gain() -> None:
     (end_s,) = (offer.sized(tasks)[0] for offer in here)
     assert better_elsewhere(tasks, end_s + 61, here, 0) == ("s1", end_s)
     assert better_elsewhere(tasks, end_s + 60, here, 0) is None
-    assert better_elsewhere(tasks, end_s + 5000, here, 5000) is None  # it would have nothing to do before
+    assert (
+        better_elsewhere(tasks, end_s + 5000, here, 5000) is None
+    )  # it would have nothing to do before
     assert better_elsewhere(tasks, end_s + 5000, [], 0) is None
 
 
@@ -165,7 +187,10 @@ def test_losses_count_as_if_each_piece_were_tried_again_and_again(
     spot = replace(spot, hazard=Hazard(preemption_rate=1 / every_s))
     _, decision = choose(find_strategy("one-job"), [spot, *others])
     told = {one.site: one for one in decision.candidates if one.site}
-    safe = {one.site: one for one in choose(find_strategy("one-job"), [replace(spot), *others])[1].candidates}
+    safe = {
+        one.site: one
+        for one in choose(find_strategy("one-job"), [replace(spot), *others])[1].candidates
+    }
     if told["s0"].makespan_s is None:
         return
     run_s, nodes, wait_s = told["s0"].run_s, told["s0"].nodes, told["s0"].wait_s
@@ -176,7 +201,10 @@ def test_losses_count_as_if_each_piece_were_tried_again_and_again(
     assert told["s0"].makespan_s >= wait_s + run_s
     assert nodes == safe["s0"].nodes
     assert "risk of a loss" in told["s0"].note
-    name = min((one for one in told.values() if one.makespan_s is not None), key=lambda one: one.makespan_s or 0).site
+    name = min(
+        (one for one in told.values() if one.makespan_s is not None),
+        key=lambda one: one.makespan_s or 0,
+    ).site
     assert decision.jobs[0].site == name
 
 
@@ -184,7 +212,9 @@ def test_work_leaves_a_site_where_losses_cost_too_much_time() -> None:
     near, far = offers(BAG, (2, 1.0, 0, 0), (2, 1.0, 100, 0))
     strategy, often = find_strategy("one-job"), Hazard(preemption_rate=1 / 50)
     assert choose(strategy, [near, far])[0] == "s0"
-    assert choose(strategy, [replace(near, hazard=Hazard(preemption_rate=1 / 5000)), far])[0] == "s0"
+    assert (
+        choose(strategy, [replace(near, hazard=Hazard(preemption_rate=1 / 5000)), far])[0] == "s0"
+    )
     assert choose(strategy, [replace(near, hazard=often), far])[0] == "s1"
     waiting, tasks = replace(near, hazard=often), np.ones(8, dtype=bool)
     job = near.view.plan(0, near.view.levels.last, 2)
@@ -193,13 +223,21 @@ def test_work_leaves_a_site_where_losses_cost_too_much_time() -> None:
 
 
 @examples(40)
-@given(st.lists(st.tuples(ROW, st.integers(0, 3), st.sampled_from([0, 1 / 900, 1 / 9000])), min_size=2, max_size=3))
+@given(
+    st.lists(
+        st.tuples(ROW, st.integers(0, 3), st.sampled_from([0, 1 / 900, 1 / 9000])),
+        min_size=2,
+        max_size=3,
+    )
+)
 def test_nothing_on_the_frontier_is_beaten_and_nothing_beyond_it_is_left_out(
     rows: list[tuple[tuple[int, float, int, int], int, float]],
 ) -> None:
     given_ = [
         replace(offer, price=price, hazard=Hazard(preemption_rate=rate))
-        for offer, (_, price, rate) in zip(offers(BAG, *(row for row, _, _ in rows)), rows, strict=True)
+        for offer, (_, price, rate) in zip(
+            offers(BAG, *(row for row, _, _ in rows)), rows, strict=True
+        )
     ]
     ways = frontier(find_strategy("one-job"), given_)
 
@@ -208,7 +246,9 @@ def test_nothing_on_the_frontier_is_beaten_and_nothing_beyond_it_is_left_out(
 
     alone = [frontier(find_strategy("one-job"), [offer]) for offer in given_]
     for (single,) in alone:  # one job is at one site: there is nothing else to choose
-        beaten = [w for w in alone if w[0] != single and all(np.array(figures(w[0])) <= figures(single))]
+        beaten = [
+            w for w in alone if w[0] != single and all(np.array(figures(w[0])) <= figures(single))
+        ]
         beaten = [w for w in beaten if figures(w[0]) != figures(single)]
         assert (single in ways) == (not beaten)
     assert len(ways) == len(set(ways))
@@ -217,7 +257,10 @@ def test_nothing_on_the_frontier_is_beaten_and_nothing_beyond_it_is_left_out(
 
 def test_a_bag_of_tasks_may_use_cheap_and_safe_sites_together() -> None:
     safe, spot = offers(BAG, (2, 1.0, 0, 0), (2, 1.0, 0, 0))
-    ways = frontier(find_strategy("individual"), [replace(safe, price=3.0), replace(spot, price=1.0, hazard=SPOT)])
+    ways = frontier(
+        find_strategy("individual"),
+        [replace(safe, price=3.0), replace(spot, price=1.0, hazard=SPOT)],
+    )
     assert {way.sites for way in ways} == {("s0",), ("s0", "s1"), ("s1",)}
     by_sites = {way.sites: way for way in ways}
     assert by_sites[("s1",)].price < by_sites[("s0", "s1")].price < by_sites[("s0",)].price

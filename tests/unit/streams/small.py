@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from hypothesis import strategies as st
 
-from windrow.lab.stream.workload import Workload
 from windrow.model import Adjacency, Workflow
+from windrow_lab.stream.workload import Workload
 
 
 @st.composite
@@ -32,7 +32,9 @@ def workflows(draw: st.DrawFn, *, most_tasks: int = 9, most_cores: int = 1) -> W
 def streams(draw: st.DrawFn, *, most_cores: int = 1) -> tuple[Workload, list[float]]:
     """A stream and when its workflows arrive."""
     drawn = draw(st.lists(workflows(most_cores=most_cores), min_size=1, max_size=6))
-    gaps = draw(st.lists(st.sampled_from([0.0, 1.0, 2.5, 6.0]), min_size=len(drawn), max_size=len(drawn)))
+    gaps = draw(
+        st.lists(st.sampled_from([0.0, 1.0, 2.5, 6.0]), min_size=len(drawn), max_size=len(drawn))
+    )
     sizes = np.zeros(len(drawn), dtype=np.int64)
     return Workload("small", tuple(drawn), sizes, np.array(gaps)), np.cumsum(gaps).tolist()
 

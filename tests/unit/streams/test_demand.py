@@ -38,8 +38,11 @@ def test_what_no_node_can_hold_is_refused(task: Task) -> None:
 
 
 def test_memory_limits_how_many_tasks_start() -> None:
-    """Two nodes: sixteen processors. Tasks of one core that fill half a node's memory take four each."""
+    """Two nodes: sixteen processors. Tasks of one core that fill half a node's memory take four
+    each."""
     hungry = Workflow.from_tasks("hungry", [Task(f"t{i}", 1.0, memory_bytes=32) for i in range(9)])
-    started = Pool(16, find_policy("bf")).handle(WorkflowArrived(0, in_processors(hungry, _NODE), 0.0))
+    started = Pool(16, find_policy("bf")).handle(
+        WorkflowArrived(0, in_processors(hungry, _NODE), 0.0)
+    )
     assert len(started) == 4
     assert all(isinstance(start, Start) for start in started)

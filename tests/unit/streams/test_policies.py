@@ -1,4 +1,5 @@
-"""Policies as starts of tasks: the paper's identities, the compiled simulation, and the laws of the pool."""
+"""Policies as starts of tasks: the paper's identities, the compiled simulation, and the laws of the
+pool."""
 
 from __future__ import annotations
 
@@ -9,11 +10,19 @@ from hypothesis import strategies as st
 from tests.unit.streams.small import streams
 
 from windrow.errors import UserError
-from windrow.lab.stream.simulation import Simulator, run_by_pool
-from windrow.lab.stream.workload import Workload, draw_workload
 from windrow.model import Task, Workflow
-from windrow.streams import Pool, Start, TaskFinished, TaskLost, WorkflowArrived, WorkflowWithdrawn, find_policy
+from windrow.streams import (
+    Pool,
+    Start,
+    TaskFinished,
+    TaskLost,
+    WorkflowArrived,
+    WorkflowWithdrawn,
+    find_policy,
+)
 from windrow.streams.selection import SELECTIONS, Selection
+from windrow_lab.stream.simulation import Simulator, run_by_pool
+from windrow_lab.stream.workload import Workload, draw_workload
 
 _SAME = (("bf", "slop:0", "fes:0", "due:0"), ("sr", "slop:1", "fes:99"))
 _ALL = ("sr", "slop:0.9", "slop:0.5", "slop:0.2", "fes:2", "fes:1", "bf", "due", "due:5")
@@ -21,7 +30,9 @@ _ALL = ("sr", "slop:0.9", "slop:0.5", "slop:0.2", "fes:2", "fes:1", "bf", "due",
 Stream = tuple[Workload, list[float]]
 
 
-def starts(policy: str, stream: Stream, slots: int = 4, selection: Selection = SELECTIONS["random"]) -> list[float]:
+def starts(
+    policy: str, stream: Stream, slots: int = 4, selection: Selection = SELECTIONS["random"]
+) -> list[float]:
     pool = Pool(slots, find_policy(policy), selection=selection, seed=5)
     return [float(s) for of in run_by_pool(pool, *stream)[0] for s in of]
 
@@ -51,7 +62,9 @@ def test_compiled_simulation_and_pool_start_the_same_tasks_at_the_same_times(
     stream: Stream, policy: str, selection: str
 ) -> None:
     workload, arrival_s = stream
-    outcome = Simulator(workload, 4, selection=selection, seed=5).run(find_policy(policy), np.array(arrival_s))
+    outcome = Simulator(workload, 4, selection=selection, seed=5).run(
+        find_policy(policy), np.array(arrival_s)
+    )
     assert outcome.start_s.tolist() == starts(policy, stream, selection=SELECTIONS[selection])
     assert outcome.in_system == 0
     assert outcome.events == sum(len(w) + 1 for w in workload.workflows)
@@ -84,7 +97,9 @@ def test_every_schedule_is_valid(stream: Stream, policy: str) -> None:
 
 @pytest.mark.slow
 @given(streams(), st.sampled_from(("bf", "due", "sr", "slop:0.5", "fes:1")))
-def test_after_each_event_idle_processors_are_kept_or_nobody_can_use_them(stream: Stream, policy: str) -> None:
+def test_after_each_event_idle_processors_are_kept_or_nobody_can_use_them(
+    stream: Stream, policy: str
+) -> None:
     workload, arrival_s = stream
 
     class Watched(Pool):
@@ -113,14 +128,18 @@ def test_under_strict_reservation_nobody_is_delayed_by_those_behind(stream: Stre
 
 def fork(name: str, width: int, runtime_s: float = 1.0) -> Workflow:
     entry = Task(f"{name}-entry", runtime_s)
-    return Workflow.from_tasks(name, [entry, *(Task(f"{name}{i}", 1.0, parents=(entry.id,)) for i in range(width))])
+    return Workflow.from_tasks(
+        name, [entry, *(Task(f"{name}{i}", 1.0, parents=(entry.id,)) for i in range(width))]
+    )
 
 
 @pytest.mark.parametrize(
     ("policy", "second", "kept"),
     [("bf", 3, 0), ("sr", 0, 3), ("slop:0.5", 2, 1), ("fes:0", 3, 0), ("fes:1", 0, 3)],
 )
-def test_what_is_kept_for_the_first_is_not_given_to_the_second(policy: str, second: int, kept: int) -> None:
+def test_what_is_kept_for_the_first_is_not_given_to_the_second(
+    policy: str, second: int, kept: int
+) -> None:
     pool = Pool(4, find_policy(policy))
     assert pool.handle(WorkflowArrived(0, fork("a", 4), 0.0)) == [Start(0, 0)]
     bag = Workflow.from_tasks("b", [Task(f"b{i}", 1.0) for i in range(6)])
@@ -133,7 +152,9 @@ def test_a_wide_task_is_not_overtaken_for_ever() -> None:
     pool = Pool(4, find_policy("bf"))
     narrow = Workflow.from_tasks("narrow", [Task(f"n{i}", 1.0) for i in range(9)])
     wide = Workflow.from_tasks("wide", [Task("w", 1.0, cores=4)])
-    assert len(pool.handle(WorkflowArrived(0, Workflow.from_tasks("one", [Task("x", 1.0)]), 0.0))) == 1
+    assert (
+        len(pool.handle(WorkflowArrived(0, Workflow.from_tasks("one", [Task("x", 1.0)]), 0.0))) == 1
+    )
     assert pool.handle(WorkflowArrived(1, wide, 0.0)) == []
     assert pool.handle(WorkflowArrived(2, narrow, 0.0)) == []
     assert pool.reserved == 3
@@ -153,7 +174,8 @@ def test_a_lost_task_runs_again_and_a_withdrawn_workflow_makes_room() -> None:
 
 
 def test_due_dates_let_the_short_pass_but_only_for_a_time() -> None:
-    """A workflow of length 10 with patience 2 is due at 20: a short one passes it before that, none after."""
+    """A workflow of length 10 with patience 2 is due at 20: a short one passes it before that, none
+    after."""
     long, short = fork("long", 1, 9.0), fork("short", 1, 1.0)
     pool = Pool(1, find_policy("due:2"))
     pool.handle(WorkflowArrived(0, short, 0.0))

@@ -1,4 +1,5 @@
-"""Eligible sets and levels of parallelism, kept up to date, against the same computed anew and by brute force."""
+"""Eligible sets and levels of parallelism, kept up to date, against the same computed anew and by
+brute force."""
 
 from __future__ import annotations
 
@@ -17,11 +18,14 @@ from windrow.streams import Progress
 
 
 def waves(workflow: Workflow, done: set[int]) -> list[set[int]]:
-    """The definition of section III-A, word by word: complete the whole eligible set, see what is eligible then."""
+    """The definition of section III-A, word by word: complete the whole eligible set, see what is
+    eligible then."""
     completed, found = set(done), []
     while len(completed) < len(workflow):
         wave = {
-            v for v in range(len(workflow)) if v not in completed and set(workflow.parents.of(v).tolist()) <= completed
+            v
+            for v in range(len(workflow))
+            if v not in completed and set(workflow.parents.of(v).tolist()) <= completed
         }
         found.append(wave)
         completed |= wave
@@ -50,7 +54,8 @@ def test_generations_follow_every_completion(data: st.DataObject) -> None:
     for task in data.draw(orders(workflow)):
         before = waves(workflow, done)
         assert progress.generations == [
-            -1 if v in done else next(g for g, wave in enumerate(before) if v in wave) for v in range(len(workflow))
+            -1 if v in done else next(g for g, wave in enumerate(before) if v in wave)
+            for v in range(len(workflow))
         ]
         cores = [int(workflow.cores[sorted(wave)].sum()) for wave in before]
         assert progress.sizes[: len(cores)] == cores

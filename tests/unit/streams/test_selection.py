@@ -11,13 +11,13 @@ from hypothesis import given
 from tests.unit.streams.small import workflows
 
 from windrow.errors import UserError
-from windrow.lab.stream.simulation import Simulator
-from windrow.lab.stream.workload import Workload
 from windrow.model import Task, Workflow
 from windrow.recipes import generate_workflow
 from windrow.streams import find_estimates, find_selection
 from windrow.streams.estimates import Exact, Learned, Noisy, length_s
 from windrow.streams.selection import RandomReady, by_descendants, by_longest_path, first_draw
+from windrow_lab.stream.simulation import Simulator
+from windrow_lab.stream.workload import Workload
 
 
 def graph_of(workflow: Workflow) -> nx.DiGraph:
@@ -31,7 +31,10 @@ def graph_of(workflow: Workflow) -> nx.DiGraph:
 def test_ranks_follow_descendants_and_paths(workflow: Workflow) -> None:
     graph = graph_of(workflow)
     below = [len(nx.descendants(graph, v)) for v in range(len(workflow))]
-    tails = [nx.dag_longest_path_length(graph.subgraph({v} | nx.descendants(graph, v))) for v in range(len(workflow))]
+    tails = [
+        nx.dag_longest_path_length(graph.subgraph({v} | nx.descendants(graph, v)))
+        for v in range(len(workflow))
+    ]
     for ranks, keys in ((by_descendants(workflow), below), (by_longest_path(workflow), tails)):
         assert sorted(ranks) == list(range(len(workflow)))
         inorder = sorted(range(len(workflow)), key=lambda v: ranks[v])
@@ -39,7 +42,8 @@ def test_ranks_follow_descendants_and_paths(workflow: Workflow) -> None:
 
 
 def test_random_draws_are_even() -> None:
-    """Chi-square of 6,000 first picks among five: with four degrees of freedom above 18.5 once in a thousand."""
+    """Chi-square of 6,000 first picks among five: with four degrees of freedom above 18.5 once in a
+    thousand."""
     counts = Counter[int]()
     for number in range(6000):
         ready = RandomReady(first_draw(7, number))
@@ -74,13 +78,16 @@ def test_the_exact_length_is_a_lower_bound_of_the_makespan_alone(workflow: Workf
 
 
 def test_learnt_estimates_converge_to_shares_by_kind() -> None:
-    """Two kinds, one task of each taking 3 and 1 of every 4 seconds of work; the work is 40 on average."""
+    """Two kinds, one task of each taking 3 and 1 of every 4 seconds of work; the work is 40 on
+    average."""
     source = Learned()
     for work_s in (20.0, 60.0):
         tasks = [Task("a", 0.75 * work_s, kind="long"), Task("b", 0.25 * work_s, kind="short")]
         workflow = Workflow.from_tasks("w", tasks)
         source.learn(workflow, workflow.runtime_s.tolist())
-    fresh = Workflow.from_tasks("fresh", [Task("a", 1.0, kind="long"), Task("b", 1.0, kind="short")])
+    fresh = Workflow.from_tasks(
+        "fresh", [Task("a", 1.0, kind="long"), Task("b", 1.0, kind="short")]
+    )
     assert source.runtimes_s(0, fresh) == pytest.approx([30.0, 10.0])
 
 

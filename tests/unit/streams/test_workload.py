@@ -1,4 +1,5 @@
-"""Workloads against the moments that print gives; figures of a run against arithmetic and queueing theory."""
+"""Workloads against the moments that print gives; figures of a run against arithmetic and queueing
+theory."""
 
 from __future__ import annotations
 
@@ -8,10 +9,13 @@ import numpy as np
 import pytest
 
 from windrow.errors import UserError
-from windrow.lab.stream.metrics import columns, figures, run_stream
-from windrow.lab.stream.simulation import Simulator
-from windrow.lab.stream.stability import climb, keeps_up, saturation, verdict
-from windrow.lab.stream.workload import (
+from windrow.model import Task, Workflow
+from windrow.recipes.chance import seeded
+from windrow.streams import Backfilling, find_policy
+from windrow_lab.stream.metrics import columns, figures, run_stream
+from windrow_lab.stream.simulation import Simulator
+from windrow_lab.stream.stability import climb, keeps_up, saturation, verdict
+from windrow_lab.stream.workload import (
     GAMMA_SCALES,
     GAMMA_SHAPES,
     GAMMA_SHARES,
@@ -26,9 +30,6 @@ from windrow.lab.stream.workload import (
     draw_workload,
     with_single_ends,
 )
-from windrow.model import Task, Workflow
-from windrow.recipes.chance import seeded
-from windrow.streams import Backfilling, find_policy
 
 
 def test_the_printed_gamma_parameters_have_a_mean_of_one_hour() -> None:
@@ -37,12 +38,15 @@ def test_the_printed_gamma_parameters_have_a_mean_of_one_hour() -> None:
 
 
 def test_work_has_the_moments_of_the_distribution() -> None:
-    """Of gamma (a, b): mean ab, second moment a (a + 1) b^2. Five standard errors of 200,000 draws."""
+    """Of gamma (a, b): mean ab, second moment a (a + 1) b^2. Five standard errors of 200,000
+    draws."""
     drawn = draw_work_s(seeded(1, "test"), 200_000)
     parts = list(zip(GAMMA_SHARES, GAMMA_SHAPES, GAMMA_SCALES, strict=True))
     second = sum(p * a * (a + 1) * b * b for p, a, b in parts)
     deviation = math.sqrt(second - MEAN_WORK_S**2)
-    assert float(drawn.mean()) == pytest.approx(MEAN_WORK_S, abs=5 * deviation / math.sqrt(len(drawn)))
+    assert float(drawn.mean()) == pytest.approx(
+        MEAN_WORK_S, abs=5 * deviation / math.sqrt(len(drawn))
+    )
     assert float(drawn.std()) == pytest.approx(deviation, rel=0.01)
     assert drawn.min() > 0
 
@@ -69,14 +73,18 @@ def test_a_mixture_has_the_shares_work_and_arrivals_asked_for() -> None:
         real = [k for k in workflow.kinds if k not in ("entry", "exit")]
         low, high = SIZE_RANGES[int(size)]
         assert low <= len(real) <= high
-        assert (workflow.parents.degrees() == 0).sum() == (workflow.children.degrees() == 0).sum() == 1
+        assert (
+            (workflow.parents.degrees() == 0).sum() == (workflow.children.degrees() == 0).sum() == 1
+        )
 
 
 def test_utilization_stretches_arrivals_and_changes_nothing_else() -> None:
     drawn = draw_workload("ligo", workflows=20, seed=1)
     assert drawn.arrivals_s(0.25, 100) == pytest.approx(2 * drawn.arrivals_s(0.5, 100))
     again = draw_workload("ligo", workflows=20, seed=1)
-    assert [w.runtime_s.tolist() for w in drawn.workflows] == [w.runtime_s.tolist() for w in again.workflows]
+    assert [w.runtime_s.tolist() for w in drawn.workflows] == [
+        w.runtime_s.tolist() for w in again.workflows
+    ]
 
 
 def test_added_ends_take_no_time_and_tie_everything_together() -> None:
@@ -97,7 +105,8 @@ def single_tasks(runtime_s: np.ndarray, gaps: np.ndarray) -> Workload:
 
 @pytest.mark.slow
 def test_one_task_workflows_wait_as_the_erlang_formula_says() -> None:
-    """M/M/c with c = 5 at 0.7: the mean wait is C(c, a) / (c - a), with Erlang's C = 0.3778 for a = 3.5."""
+    """M/M/c with c = 5 at 0.7: the mean wait is C(c, a) / (c - a), with Erlang's C = 0.3778 for a =
+    3.5."""
     rng = np.random.default_rng(5)
     workload = single_tasks(rng.exponential(1.0, 15_000), rng.exponential(1.0, 15_000))
     found = run_stream(Simulator(workload, 5), Backfilling(), 0.7)
@@ -131,16 +140,20 @@ def test_what_is_not_finished_is_not_measured() -> None:
 def test_saturation_of_a_plain_queue_is_one_and_of_alternating_forks_what_is_left() -> None:
     queue = single_tasks(np.full(400, 1.0), np.ones(400))
     assert saturation(Simulator(queue, 4), Backfilling()) == pytest.approx(1.0)
-    # Under sr, an entry of 1 s and then four tasks of 1 s hold four processors for 2 s and use 5 of 8.
+    # Under sr, an entry of 1 s and then four tasks of 1 s hold four processors for 2 s and use 5 of
+    # 8.
     tasks = [Task("e", 1.0), *(Task(f"t{i}", 1.0, parents=("e",)) for i in range(4))]
     fork = Workflow.from_tasks("fork", tasks)
-    forks = Workload("forks", (fork,) * 200, np.zeros(200, dtype=np.int64), np.ones(200), mean_work_s=5.0)
+    forks = Workload(
+        "forks", (fork,) * 200, np.zeros(200, dtype=np.int64), np.ones(200), mean_work_s=5.0
+    )
     assert saturation(Simulator(forks, 4), find_policy("sr")) == pytest.approx(5 / 8, rel=0.01)
     assert saturation(Simulator(forks, 4), Backfilling()) == pytest.approx(1.0, rel=0.01)
 
 
 def test_a_short_stream_gives_no_verdict_but_a_long_one_does() -> None:
-    """At 2.0 the pool cannot keep up. Alone, jobs of 1 s at a rate of 8 make 8 in the system: 3 % of 267 workflows."""
+    """At 2.0 the pool cannot keep up. Alone, jobs of 1 s at a rate of 8 make 8 in the system: 3 %
+    of 267 workflows."""
     rng = np.random.default_rng(2)
     for count, expected in ((100, None), (1000, False)):
         simulator = Simulator(single_tasks(np.ones(count), rng.exponential(1, count)), 4)
@@ -152,7 +165,9 @@ def test_climbing_stops_at_the_first_step_that_is_too_much() -> None:
     rng = np.random.default_rng(9)
     tasks = [Task("e", 1.0), *(Task(f"t{i}", 1.0, parents=("e",)) for i in range(4))]
     fork = Workflow.from_tasks("fork", tasks)
-    forks = Workload("forks", (fork,) * 3000, np.zeros(3000, dtype=np.int64), rng.exponential(1, 3000), 5.0)
+    forks = Workload(
+        "forks", (fork,) * 3000, np.zeros(3000, dtype=np.int64), rng.exponential(1, 3000), 5.0
+    )
     points = list(climb(Simulator(forks, 4), find_policy("sr")))
     assert [keeps_up(p, 3000) for p in points] == [True] * (len(points) - 1) + [False]
     assert points[-2].offered == pytest.approx(5 / 8, abs=0.05)
@@ -165,7 +180,11 @@ def test_batch_jobs_take_the_place_of_some_workflows_and_keep_their_work() -> No
     assert 12 <= is_job.sum() <= 36
     assert mixed.work_s == pytest.approx(plain.work_s)
     for before, after, job in zip(plain.workflows, mixed.workflows, is_job, strict=True):
-        assert (len(after) == 1 and int(after.cores[0]) in JOB_CORES) if job else after.ids == before.ids
+        assert (
+            (len(after) == 1 and int(after.cores[0]) in JOB_CORES)
+            if job
+            else after.ids == before.ids
+        )
 
 
 def test_bad_requests_get_one_clear_message() -> None:

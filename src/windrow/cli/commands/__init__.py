@@ -1,1 +1,2 @@
-"""The commands, one file each with `add_arguments(parser)` and `run(args)`, and a text of its help."""
+"""The commands, one file each with `add_arguments(parser)` and `run(args)`, and a text of its
+help."""

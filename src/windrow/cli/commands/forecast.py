@@ -1,4 +1,5 @@
-"""`windrow forecast`: when jobs would start if they were submitted now, and how good such predictions were so far."""
+"""`windrow forecast`: when jobs would start if they were submitted now, and how good such
+predictions were so far."""
 
 from __future__ import annotations
 
@@ -25,7 +26,8 @@ if TYPE_CHECKING:
 
 
 _TIMES_S = (600, 3600, 4 * 3600)
-_PROBES = 12  # a person who asks once may ask for a handful at once; a probe takes some 10 ms of the controller
+# a person who asks once may ask for a handful at once; a probe takes some 10 ms of the controller
+_PROBES = 12
 _MEASURES = """\
 bias: the mean error; positive: jobs started earlier than predicted, negative: later
 started by then: at most a minute later than predicted"""
@@ -36,7 +38,9 @@ Reader = Callable[[], Sequence["PastPrediction"]]
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     options.add_on(parser)
-    jobs = options.adder(parser.add_argument_group("jobs to predict: each number of nodes with each time"))
+    jobs = options.adder(
+        parser.add_argument_group("jobs to predict: each number of nodes with each time")
+    )
     jobs("--nodes N,...", _numbers, help="(default: 1, and a quarter, half, all of them)")
     jobs("--time T,...", _times, dest="times_s", help="walltimes (default: 10m,1h,4h)")
     jobs("--policy", default="conservative", help="how the twin schedules")
@@ -49,19 +53,24 @@ def run(args: argparse.Namespace) -> None:
     from windrow.app.runs import past_predictions
 
     try:
-        answer(open_queue(args.on), args, clock=time.time, past=lambda: past_predictions(queue=args.on))
+        answer(
+            open_queue(args.on), args, clock=time.time, past=lambda: past_predictions(queue=args.on)
+        )
     except QueueError as error:
         raise no_answer(args.on, error) from None
 
 
 def answer(queue: Queue, args: argparse.Namespace, *, clock: Clock, past: Reader = tuple) -> None:
-    """Show the waits of the wanted jobs on this queue by every source, and the errors of the predictions in `past`."""
+    """Show the waits of the wanted jobs on this queue by every source, and the errors of the
+    predictions in `past`."""
     if (limits := queue.limits()).starts_at_once:
         _say_at_once(queue, limits, as_json=args.json)
         return
     from windrow.forecast.twin import Twin
 
-    twin = Twin(queue, clock, policy=args.policy, refresh_s=math.inf)  # one reading serves the whole command
+    twin = Twin(
+        queue, clock, policy=args.policy, refresh_s=math.inf
+    )  # one reading serves the whole command
     with terminal.waiting("reading the queue"):
         snapshot = twin.snapshot()
         waits = _ask_all(queue, twin, clock, _jobs(queue, snapshot, args))
@@ -73,20 +82,24 @@ def answer(queue: Queue, args: argparse.Namespace, *, clock: Clock, past: Reader
 
 
 def _say_at_once(queue: Queue, limits: Limits, *, as_json: bool) -> None:
-    """Where no job waits there is nothing to forecast."""
+    """If no job waits there is nothing to forecast."""
     jobs = len(queue.snapshot().jobs)
     if as_json:
         terminal.print_json({"queue": queue.name, "starts_at_once": True, "running_jobs": jobs})
         return
 
-    sharing = f"{count(jobs, 'running job')} to share with" if jobs else "no other jobs are running"
+    if jobs:
+        sharing = f"{count(jobs, 'running job')} to share with"
+    else:
+        sharing = "no other jobs are running"
     words = f"queue: {queue.name}, this machine: {limits.shape}; {sharing}"
     terminal.show(terminal.text(words, "Jobs start at once here, so there is nothing to forecast."))
 
 
 @dataclass(frozen=True, slots=True)
 class JobWaits:
-    """A job and its wait by each source; None where a source cannot tell, or where the job does not fit."""
+    """A job and its wait by each source; None if a source cannot tell, or if the job does not
+    fit."""
 
     nodes: int
     requested_s: int
@@ -96,7 +109,13 @@ class JobWaits:
     def cells(self) -> list[str]:
         """As a row of the table."""
         said = [
-            "never" if not self.fits else "-" if wait is None else format_duration(wait) if wait else "none"
+            "never"
+            if not self.fits
+            else "-"
+            if wait is None
+            else format_duration(wait)
+            if wait
+            else "none"
             for wait in self.wait_s.values()
         ]
         return [f"{self.nodes:,}", format_duration(self.requested_s), *said]
@@ -106,7 +125,8 @@ def _tables(told: Mapping[str, Any]) -> Iterator[RenderableType]:
     """As people read it."""
     lines = [
         f"queue: {told['queue']}, {told['usable_nodes']:,} usable nodes",
-        f"jobs: {told['running_jobs']:,} running on {told['busy_nodes']:,} nodes, {told['waiting_jobs']:,} waiting",
+        f"jobs: {told['running_jobs']:,} running on {told['busy_nodes']:,} nodes, "
+        f"{told['waiting_jobs']:,} waiting",
     ]
     if told["left_out_jobs"]:
         lines.append(f"left out: {told['left_out_jobs']:,} waiting, wider than the usable nodes")
@@ -114,14 +134,19 @@ def _tables(told: Mapping[str, Any]) -> Iterator[RenderableType]:
     heads = ["nodes", "time", *(f"wait by {name}" for name in _SOURCES)]
     yield terminal.table(heads, [job.cells() for job in told["candidates"]], ">")
     if not all(candidate.fits for candidate in told["candidates"]):
-        yield terminal.text(f"never: wider than the {told['usable_nodes']} usable nodes", style="dim")
+        yield terminal.text(
+            f"never: wider than the {told['usable_nodes']} usable nodes", style="dim"
+        )
     if told["past"]:
         yield terminal.heading("Past predictions")
         yield _error_table(told["past"])
         yield terminal.text(_MEASURES, style="dim")
         yield terminal.text(f"trusted: {told['trusted']}")
     else:
-        words = "No past predictions in this folder yet: each job submitted by a run started here adds some."
+        words = (
+            "No past predictions in this folder yet: each job submitted by a run started "
+            "here adds some."
+        )
         yield terminal.text(words, style="dim")
 
 
@@ -132,7 +157,9 @@ def _numbers(text: str) -> list[int]:
 def _times(text: str) -> list[int]:
     seconds = sorted({math.ceil(duration_s(part)) for part in text.split(",")})
     if seconds[0] < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} contains a time of zero; a job needs at least a second")
+        raise argparse.ArgumentTypeError(
+            f"{text!r} contains a time of zero; a job needs at least a second"
+        )
     return seconds
 
 
@@ -141,9 +168,13 @@ def _jobs(queue: Queue, snapshot: Snapshot, args: argparse.Namespace) -> tuple[I
     import numpy as np
 
     all_nodes = snapshot.open_nodes
-    nodes = args.nodes or sorted({1, max(1, all_nodes // 4), max(1, all_nodes // 2), max(1, all_nodes)})
+    nodes = args.nodes or sorted(
+        {1, max(1, all_nodes // 4), max(1, all_nodes // 2), max(1, all_nodes)}
+    )
     times = args.times_s or _default_times_s(queue.limits().max_walltime_s)
-    wide, long = np.meshgrid(np.array(nodes, dtype=np.int64), np.array(times, dtype=np.int64), indexing="ij")
+    wide, long = np.meshgrid(
+        np.array(nodes, dtype=np.int64), np.array(times, dtype=np.int64), indexing="ij"
+    )
     return wide.ravel(), long.ravel()
 
 
@@ -199,10 +230,11 @@ def _facts(
 
 
 def _error_table(past: Sequence[Accuracy]) -> RenderableType:
-    heads = ("source", "starts", "pending", "median error", "bias", "started by then")
+    heads = ("source", "starts", "pending", "median miss", "on average")
     rows = []
     for one in past:
-        errors = ["-" if s is None else format_duration(s) for s in (one.median_error_s, one.bias_s)]
-        coverage = "-" if one.coverage is None else f"{one.coverage:.0%}"
-        rows.append((one.source, str(one.starts), str(one.pending), *errors, coverage))
+        errors = [
+            "-" if s is None else format_duration(s) for s in (one.median_error_s, one.bias_s)
+        ]
+        rows.append((one.source, str(one.starts), str(one.pending), *errors))
     return terminal.table(heads, rows)

@@ -1,7 +1,7 @@
 """`windrow logs`: what a task printed, or what the agent of a job did.
 
-Rule: memory does not grow with the file, which may be of any size, and of any content: on a terminal, what would steer
-it is left out.
+Rule: memory does not grow with the file, which may be of any size, and of any content: on a
+terminal, what would steer it is left out.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import codecs
 import re
+import shlex
 import sys
 import time
 from pathlib import Path
@@ -17,8 +18,8 @@ from typing import TYPE_CHECKING
 from windrow.cli import options, terminal
 from windrow.cli.arguments import whole
 from windrow.errors import InputError, UserError
-from windrow.manager.states import ACTIVE, AttemptState, TaskState
 from windrow.model.bounds import COUNT_MAX
+from windrow.story.states import ACTIVE, AttemptState, TaskState
 
 if TYPE_CHECKING:
     from windrow.app.runs import RunView
@@ -27,9 +28,10 @@ if TYPE_CHECKING:
 _BLOCK_BYTES = 1 << 16
 _LOOK_S = 0.3
 _HELD = 200  # characters of an escape sequence that may wait for the next block
-# Window titles and their like, colours and their like, other escapes, then every control character but newline and tab.
+# Window titles and their like, colours and their like, other escapes, then every control character
+# but newline and tab.
 _STEERING = re.compile(
-    r"\x1b[\]P^_X][^\x07\x1b]*(?:\x07|\x1b\\)?|\x1b\[[0-?]*[ -/]*[@-~]|\x1b[ -/]*[0-~]?|[\x00-\x08\x0b-\x1f\x7f-\x9f]"
+    r"\x1b[\]P^_X][^\x07\x1b]*(?:\x07|\x1b\\)?|\x1b\[[0-?]*[ -/]*[@-~]|\x1b[ -/]*[0-~]?|[\x00-\x08\x0b-\x1f\x7f-\x9f]"  # noqa: E501
 )
 
 _UNFINISHED = re.compile(r"(?:\x1b(?:\[[0-?]*[ -/]*|[\]P^_X][^\x07\x1b]*\x1b?|[ -/]*)|\r)\Z")
@@ -40,19 +42,23 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("task TASK", nargs="?", help="the task's id, as windrow tasks lists it")
     add("-f --follow", action="store_true", help="keep printing until the task has ended")
     add("--attempt N", whole(1, COUNT_MAX), help="which attempt (default: the latest)")
-    add("--job N", whole(0, COUNT_MAX), help="the attempt in this job; without TASK, the job's own output")
+    add(
+        "--job N",
+        whole(0, COUNT_MAX),
+        help="the attempt in this job; without TASK, the job's own output",
+    )
     options.add_of_run(parser)
 
 
 def run(args: argparse.Namespace) -> None:
     """Find the file and copy it out."""
-    from windrow.cli.commands.tasks import task_number
+    from windrow.app.task_names import task_number
 
     told = options.run_of(args)
     if args.task is None:
         _print(*_of_job(told, args))
         return
-    number = task_number(told, args.task)
+    number = task_number(told.runnable.workflow, args.task, told.paths.name)
     if args.follow:
         _follow(told, args, number)
     elif (attempt := _attempt(told, args, number)) == 0:
@@ -72,26 +78,43 @@ def _of_job(told: RunView, args: argparse.Namespace) -> tuple[str, Path]:
     if args.job is None:
         raise UserError("name a task, or a job with --job; windrow tasks lists the tasks")
     if args.job not in told.story.jobs:
-        raise UserError(f"{told.paths.name} has no job {args.job}; windrow status lists the jobs")
-    folder, inside = told.paths.folder.path, f"jobs/{args.job}/output"
+        raise UserError(
+            f"{told.paths.name} has no job {args.job}; windrow status {told.paths.name} lists "
+            "the jobs"
+        )
+    folder = told.paths.folder.path
+    inside = f"jobs/{args.job}/output"
     path = next(folder.glob(f"far/*/{inside}"), folder / inside)
     return f"job {args.job}, {told.story.jobs[args.job].state}: {_printed(path)}", path
 
 
 def _attempt(told: RunView, args: argparse.Namespace, number: int) -> int:
-    """Which attempt is meant, from 1; 0 where there is none yet."""
+    """Which attempt is meant, from 1; 0 if there is none yet."""
     attempts = told.story.tasks[number].attempts
     if args.attempt is not None:
         if args.attempt > len(attempts):
-            raise UserError(f"{args.task} has {len(attempts)} attempt(s); there is no attempt {args.attempt}")
+            raise UserError(
+                f"{args.task} has {len(attempts)} attempt(s); there is no attempt {args.attempt}"
+            )
         return int(args.attempt)
     if args.job is not None:
         there = [i for i, attempt in enumerate(attempts, 1) if attempt.job == args.job]
         if not there:
-            raise UserError(f"{args.task} did not start in job {args.job}; windrow explain shows where it ran")
+            raise UserError(
+                f"{args.task} did not start in job {args.job}; {_explain(told, args.task)} shows "
+                "where it ran"
+            )
         return there[-1]
     last = told.story.tasks[number].last
-    return 0 if last is None else attempts.index(last) + 1
+    if last is None:
+        return 0
+    return attempts.index(last) + 1
+
+
+def _explain(told: RunView, task: str) -> str:
+    from windrow.app.runs import of_run
+
+    return f"windrow explain {shlex.quote(task)}{of_run(told.paths)}"
 
 
 def _path(told: RunView, number: int, attempt: int) -> Path:
@@ -101,7 +124,11 @@ def _path(told: RunView, number: int, attempt: int) -> Path:
 def _state(told: RunView, number: int) -> str:
     task = told.story.tasks[number]
     if task.kept is not None:
-        return f"it finished in {task.kept.run}; for its output: windrow logs --run {task.kept.run}"
+        name = shlex.quote(told.runnable.workflow.ids[number])
+        return (
+            f"it finished in {task.kept.run}; for its output: windrow logs {name} --run "
+            f"{task.kept.run}"
+        )
     return {
         TaskState.PENDING: "it has not been submitted yet",
         TaskState.SUBMITTED: "its job is waiting, or has not started it yet",
@@ -110,14 +137,23 @@ def _state(told: RunView, number: int) -> str:
 
 
 def _head(told: RunView, number: int, attempt: int, path: Path) -> str:
-    task, name = told.story.tasks[number], told.runnable.workflow.ids[number]
+    task = told.story.tasks[number]
+    name = told.runnable.workflow.ids[number]
     about = task.attempts[attempt - 1]
-    why = f" ({about.why})" if about.why else ""
-    return f"{name}: attempt {attempt} of {len(task.attempts)}, job {about.job}, {about.outcome}{why}: {_printed(path)}"
+    if about.why:
+        why = f" ({about.why})"
+    else:
+        why = ""
+    return (
+        f"{name}: attempt {attempt} of {len(task.attempts)}, job {about.job}, "
+        f"{about.outcome}{why}: {_printed(path)}"
+    )
 
 
 def _printed(path: Path) -> str:
-    return str(path) if path.exists() else f"no output; it would be in {path}"
+    if path.exists():
+        return str(path)
+    return f"no output; it would be in {path}"
 
 
 def _follow(told: RunView, args: argparse.Namespace, number: int) -> None:
@@ -133,17 +169,22 @@ def _follow(told: RunView, args: argparse.Namespace, number: int) -> None:
             return
         attempt += 1
     if attempt == 1:
-        terminal.say(f"{args.task} has not started: {_state(told, number)}; {told.paths.name} is {told.state}")
+        terminal.say(
+            f"{args.task} has not started: {_state(told, number)}; {told.paths.name} is "
+            f"{told.state}"
+        )
 
 
 def _has_started(told: RunView, number: int, attempt: int) -> bool:
-    """Wait for the attempt; False where it will not come."""
+    """Wait for the attempt; False if it will not come."""
     has_said = False
     while len(told.story.tasks[number].attempts) < attempt:
         if _is_over(told, number):
             return False
         if not has_said:
-            terminal.say(f"attempt {attempt} has not started: {_state(told, number)}; waiting for it ...")
+            terminal.say(
+                f"attempt {attempt} has not started: {_state(told, number)}; waiting for it ..."
+            )
             has_said = True
         time.sleep(_LOOK_S)
         told.refresh()
@@ -155,7 +196,8 @@ def _is_over(told: RunView, number: int) -> bool:
 
 
 def _follow_attempt(told: RunView, number: int, attempt: int, printer: _Printer) -> None:
-    path, at = _path(told, number, attempt), 0
+    path = _path(told, number, attempt)
+    at = 0
     while True:
         is_running = told.story.tasks[number].attempts[attempt - 1].outcome is AttemptState.RUNNING
         goes_on = is_running and told.state in ACTIVE
@@ -205,10 +247,15 @@ class _TerminalPrinter(_Printer):
         """Print this."""
         text = self._held + self._decoder.decode(block)
         unfinished = _UNFINISHED.search(text, max(0, len(text) - _HELD))
-        cut = unfinished.start() if unfinished else len(text)
+        if unfinished:
+            cut = unfinished.start()
+        else:
+            cut = len(text)
         text, self._held = text[:cut], text[cut:]
         sys.stdout.write(_STEERING.sub("", text.replace("\r\n", "\n").replace("\r", "\n")))
 
 
 def _printer() -> _Printer:
-    return _TerminalPrinter() if sys.stdout.isatty() else _Printer()
+    if sys.stdout.isatty():
+        return _TerminalPrinter()
+    return _Printer()

@@ -1,4 +1,5 @@
-"""`windrow pool`: serve a pool of processors that many workflows share; stop it; take a workflow out of it."""
+"""`windrow pool`: serve a pool of processors that many workflows share; stop it; take a workflow
+out of it."""
 
 from __future__ import annotations
 
@@ -10,20 +11,15 @@ from typing import TYPE_CHECKING, Any
 
 from windrow.cli import options, terminal
 from windrow.cli.arguments import node_count, place, positive, seed, size_bytes
-from windrow.cli.run_screen import span
 from windrow.errors import OutsideError, UserError
 
 if TYPE_CHECKING:
-    from rich.table import Table
-
     from windrow.pool.folder import PoolFolder
-    from windrow.pool.story import WorkflowStory
     from windrow.pool.view import PoolView
 
 
 _BIRTH_S = 60.0
 _STOP_S = 60.0
-_SHOWN = 20
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -58,7 +54,9 @@ def run(args: argparse.Namespace) -> int:
         find_policy(args.policy)
     if args.selection is not None:
         find_selection(args.selection)
-    wanted = {name: getattr(args, name) for name in ("policy", "selection", "nodes", "cores", "seed")}
+    wanted = {
+        name: getattr(args, name) for name in ("policy", "selection", "nodes", "cores", "seed")
+    }
     wanted["memory_bytes"] = args.memory
     if args.detach:
         return _detach(pool_at(args.pool), wanted)
@@ -74,14 +72,23 @@ def _detach(folder: PoolFolder, wanted: dict[str, Any]) -> int:
     if holder := holder_of(folder.lock):
         raise UserError(f"pool {folder.name} is already running ({holder}); --stop stops it")
     folder.make()
-    options = [f"--{name.removesuffix('_bytes')}={value}" for name, value in wanted.items() if value is not None]
+    options = [
+        f"--{name.removesuffix('_bytes')}={value}"
+        for name, value in wanted.items()
+        if value is not None
+    ]
     command = [sys.executable, "-P", "-m", "windrow.cli.main", "pool", str(folder.path), *options]
     began_s = time.time()
     with folder.log.open("ab") as log:
-        server = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True)
+        server = subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
+        )
     while server.poll() is None and time.time() < began_s + _BIRTH_S:
         if _opened_s(folder) >= began_s:
-            terminal.say(f"pool {folder.name} runs in process {server.pid}; windrow status --pool {folder.address}")
+            terminal.say(
+                f"pool {folder.name} runs in process {server.pid}; windrow status --pool "
+                f"{folder.address}"
+            )
             return 0
         time.sleep(0.05)
     said = folder.log.read_text(errors="replace").strip().rpartition("\n")[2]
@@ -89,7 +96,7 @@ def _detach(folder: PoolFolder, wanted: dict[str, Any]) -> int:
 
 
 def _opened_s(folder: PoolFolder) -> float:
-    """When the pool was last opened; 0 where it never was."""
+    """When the pool was last opened; 0 if it never was."""
     from windrow.pool.view import PoolView
 
     if not folder.journal.exists():
@@ -109,20 +116,23 @@ def _stop(folder: PoolFolder) -> int:
     end = time.monotonic() + _STOP_S
     while holder_of(folder.lock) is not None:
         if time.monotonic() > end:
-            raise OutsideError(f"pool {folder.name} is still running ({holder_of(folder.lock)}); kill that process")
+            raise OutsideError(
+                f"pool {folder.name} is still running ({holder_of(folder.lock)}); kill that process"
+            )
         time.sleep(0.05)
     terminal.say(f"pool {folder.name} is stopped; windrow pool {folder.address} continues it")
     return 0
 
 
 def _cancel(folder: PoolFolder, number: int) -> int:
-    """Ask for it, and wait until it has left where someone serves the pool."""
+    """Ask for it, and wait until it has left if someone serves the pool."""
     from windrow.pool.view import PoolView
 
     told = PoolView(folder)
     if not folder.workflow(number).exists():
         raise UserError(
-            f"pool {folder.name} has no workflow {number}; windrow status --pool {folder.address} lists them"
+            f"pool {folder.name} has no workflow {number}; windrow status --pool "
+            f"{folder.address} lists them"
         )
     if _outcome(told, number):
         terminal.say(f"workflow {number} is {_outcome(told, number)}; nothing to cancel")
@@ -132,7 +142,9 @@ def _cancel(folder: PoolFolder, number: int) -> int:
         time.sleep(0.05)
         told.refresh()
     if not _outcome(told, number):
-        terminal.say(f"workflow {number} will be cancelled as soon as pool {folder.name} runs again")
+        terminal.say(
+            f"workflow {number} will be cancelled as soon as pool {folder.name} runs again"
+        )
     else:
         terminal.say(f"workflow {number} is {_outcome(told, number)}")
     return 0
@@ -140,63 +152,6 @@ def _cancel(folder: PoolFolder, number: int) -> int:
 
 def _outcome(told: PoolView, number: int) -> str:
     found = told.story.workflows.get(number)
-    return found.outcome if found is not None else ""
-
-
-def show_status(name: str, *, everything: bool, as_json: bool) -> None:
-    """What `windrow status --pool` shows."""
-    from windrow.pool import view as tell
-    from windrow.pool.folder import find_pool
-
-    told = tell.PoolView(find_pool(name))
-    if as_json:
-        terminal.print_json(tell.as_json(told))
-    else:
-        terminal.show(terminal.text(*_summary(told)), _table(told, None if everything else _SHOWN))
-
-
-def _summary(told: PoolView) -> list[str]:
-    story, settings = told.story, told.settings
-    by = f"running ({told.holder})" if told.holder else "not running"
-    lines = [f"pool {told.folder.name}: {by}"]
-    if settings is not None:
-        idle = f", {told.reserved} idle but reserved" if told.reserved else ""
-        lines.append(f"{settings.policy}: {story.busy} of {settings.slots} slots busy{idle}")
-    states = ("running", "waiting", "leaving", "complete", "failed", "cancelled", "refused")
-    parts = [f"{story.count(state)} {state}" for state in states if story.count(state)]
-    parts += [f"{told.submitted} just submitted"] if told.submitted else []
-    lines.append("workflows: " + (", ".join(parts) or "none yet"))
-    if figures := story.figures():
-        slowdown = figures.pop("slowdown")
-        means = [f"slowdown {slowdown.mean:.2f} (max {slowdown.max:.2f})"]
-        means += [f"{name.removesuffix('_s')} {span(f.mean)} (max {span(f.max)})" for name, f in figures.items()]
-        lines.append(f"mean of completed workflows: {', '.join(means)}")
-    return lines + [f"lost node: {host}" for host in story.lost_hosts]
-
-
-_HEADS = ("workflow", "name", "state", "tasks", "waited", "ran", "slowdown", "")
-
-
-def _table(told: PoolView, most: int | None) -> Table:
-    """The workflows that have not ended, and the latest others."""
-    workflows = told.story.workflows.values()
-    latest_first = sorted(workflows, key=lambda w: (bool(w.outcome), -w.number))
-    kept = sorted(latest_first[:most], key=lambda w: w.number)
-    shown = terminal.table(_HEADS, [_row(workflow, time.time()) for workflow in kept], "><<>>>>l")
-    if len(kept) < len(workflows):
-        shown.caption = f"{len(workflows) - len(kept)} more: windrow status --pool {told.folder.address} --all"
-    return shown
-
-
-def _row(workflow: WorkflowStory, now_s: float) -> list[str]:
-    begun_s, end_s = workflow.begun_s, workflow.ended_s or now_s
-    return [
-        str(workflow.number),
-        workflow.name,
-        workflow.state,
-        f"{len(workflow.took_s)}/{workflow.tasks}",
-        span((begun_s or end_s) - workflow.submitted_s),
-        "" if begun_s is None else span(end_s - begun_s),
-        "" if workflow.slowdown is None else f"{workflow.slowdown:.2f}",
-        workflow.why,
-    ]
+    if found is not None:
+        return found.outcome
+    return ""

@@ -1,4 +1,5 @@
-"""`windrow reliability`: how likely jobs of a site are to be lost, by what was seen of earlier ones."""
+"""`windrow reliability`: how likely jobs of a site are to be lost, by what was seen of earlier
+ones."""
 
 from __future__ import annotations
 
@@ -33,20 +34,34 @@ def run(args: argparse.Namespace) -> None:
     from windrow.app.queues import no_answer, open_queue
     from windrow.forecast.failures import Lives, reliability
 
-    queue, now, own = open_queue(args.on), time.time(), Lives()
+    queue = open_queue(args.on)
+    now = time.time()
+    own = Lives()
     with terminal.waiting(f"reading how earlier jobs ended on {args.on}"):
         try:
             place = place_of(queue)
-            told = queue.lives(now - args.since_s) if isinstance(queue, Remembers) else None
+            if isinstance(queue, Remembers):
+                told = queue.lives(now - args.since_s)
+            else:
+                told = None
         except QueueError as error:
             raise no_answer(args.on, error) from None
         found = reliability(own.past(place, now - args.since_s) if told is None else told)
     if found.losses:
         own.keep(place, now, found.evident)
-    source = "your own runs" if told is None else "the batch system's accounting"
+    if told is None:
+        source = "your own runs"
+    else:
+        source = "the batch system's accounting"
     if args.json:
-        job = dict(zip(("survival", "low", "high"), found.survival(args.nodes, args.time_s), strict=True))
-        facts = asdict(found) | {"site": args.on, "source": source, "is_fitted": found.spread is not None}
+        job = dict(
+            zip(("survival", "low", "high"), found.survival(args.nodes, args.time_s), strict=True)
+        )
+        facts = asdict(found) | {
+            "site": args.on,
+            "source": source,
+            "is_fitted": found.spread is not None,
+        }
         del facts["spread"]
         terminal.print_json(facts | {"job": {"nodes": args.nodes, "time_s": args.time_s, **job}})
     else:
@@ -58,9 +73,16 @@ def _lines(found: Reliability, args: argparse.Namespace, source: str) -> list[st
     job = f"a job of {count(args.nodes, 'node')} and {format_duration(args.time_s)} on {args.on}"
     sure = f"{job} survives with a probability of {chance} % (95 % interval {low} to {high} %)"
     if not found.jobs:
-        return [sure, f"nothing is known about jobs there ({source}): these are the assumptions for any cluster"]
+        return [
+            sure,
+            f"nothing is known about jobs there ({source}): these are the assumptions for any "
+            "cluster",
+        ]
     losses = [f"{number:,} × {cause}" for cause, number in found.losses.items()]
-    fit = "with a prior: few failures so far" if found.spread is None else f"Weibull, shape {found.hazard.shape:.2f}"
+    if found.spread is None:
+        fit = "with a prior: few failures so far"
+    else:
+        fit = f"Weibull, shape {found.hazard.shape:.2f}"
     rate = found.hazard.preemption_rate
     return [
         sure,
@@ -73,8 +95,11 @@ def _lines(found: Reliability, args: argparse.Namespace, source: str) -> list[st
 
 def _suspects(found: Reliability) -> list[RenderableType]:
     shown = [
-        (one.node, f"{one.failures:,}", f"{one.node_s / 3600:,.1f}", f"{one.times:,.1f}") for one in found.suspects
+        (one.node, f"{one.failures:,}", f"{one.node_s / 3600:,.1f}", f"{one.times:,.1f}")
+        for one in found.suspects
     ]
     heads = ("node", "failures", "hours", "times as many as the rest")
     title = f"nodes with significantly more failures than the rest: {len(shown):,}"
-    return [terminal.heading(title), terminal.table(heads, shown[:10])] if shown else []
+    if shown:
+        return [terminal.heading(title), terminal.table(heads, shown[:10])]
+    return []

@@ -13,15 +13,25 @@ from windrow.errors import OutsideError, UserError
 
 if TYPE_CHECKING:
     from windrow.app.runs import RunView
-    from windrow.manager.figures import RecordedRun
     from windrow.report.run.crate import CrateFile
+    from windrow.story.figures import RecordedRun
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     options.add_run(parser)
-    options.add_html(parser, "-o", "--output", words="the page to write (default: report.html in the run's folder)")
+    options.add_html(
+        parser,
+        "-o",
+        "--output",
+        words="the page to write (default: report.html in the run's folder)",
+    )
     add = parser.add_argument
-    add("--crate", type=place, metavar="DIR", help="also export the run as an RO-Crate to this new folder")
+    add(
+        "--crate",
+        type=place,
+        metavar="DIR",
+        help="also export the run as an RO-Crate to this new folder",
+    )
     add("--json", action="store_true", help="print one JSON object with paths and figures")
 
 
@@ -30,12 +40,20 @@ def run(args: argparse.Namespace) -> None:
     from windrow.report.run.page import run_page
     from windrow.report.run.view import report_view
 
-    folder = None if args.crate is None else Path(args.crate)
+    if args.crate is None:
+        folder = None
+    else:
+        folder = Path(args.crate)
     if folder is not None and folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise UserError(f"{folder} already exists and is not empty; name a new folder for the crate")
+        raise UserError(
+            f"{folder} already exists and is not empty; name a new folder for the crate"
+        )
     told = options.run_of(args)
     report = told.recorded(time.time())
-    page = Path(args.html) if args.html else told.paths.folder.path / "report.html"
+    if args.html:
+        page = Path(args.html)
+    else:
+        page = told.paths.folder.path / "report.html"
     terminal.write_page(page, run_page(report))
     if folder is not None:
         with terminal.waiting("reading files"):
@@ -58,27 +76,39 @@ def write_crate(folder: Path, told: RunView, report: RecordedRun) -> None:
     crate = CrateOf(report, told.runnable.steps, getpass.getuser(), source.name, time.time(), look)
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        content = runnable_json(told.runnable) if told.story.additions else source.read_bytes()
+        if told.story.additions:
+            content = runnable_json(told.runnable)
+        else:
+            content = source.read_bytes()
         (folder / source.name).write_bytes(content)
-        (folder / METADATA).write_text(json.dumps(crate_metadata(crate), indent=1) + "\n", encoding="utf-8")
+        (folder / METADATA).write_text(
+            json.dumps(crate_metadata(crate), indent=1) + "\n", encoding="utf-8"
+        )
     except OSError as error:
-        raise OutsideError(f"{error.filename or folder} cannot be written: {error.strerror}") from error
+        raise OutsideError(
+            f"{error.filename or folder} cannot be written: {error.strerror}"
+        ) from error
 
 
 def _workflow_file(told: RunView) -> Path:
-    """The user's file, unless it changed since the run began, or the run has other tasks too; then the run's own."""
-    named = Path(told.facts["workflow"])
+    """The user's file, unless it changed since the run began, or the run has other tasks too; then
+    the run's own."""
+    named = told.facts.request.workflow
     try:
         is_same = (
-            not told.story.additions and named.is_file() and named.stat().st_mtime <= float(told.facts["created_s"])
+            not told.story.additions
+            and named.is_file()
+            and named.stat().st_mtime <= told.facts.created_s
         )
     except OSError:
         is_same = False
-    return named if is_same else told.paths.workflow
+    if is_same:
+        return named
+    return told.paths.workflow
 
 
 def look(path: Path) -> CrateFile | None:
-    """How a file is now; None where it is not there or cannot be read."""
+    """How a file is now; None if it is not there or cannot be read."""
     import hashlib
 
     from windrow.report.run.crate import CrateFile

@@ -6,7 +6,7 @@ import time
 from windrow.cli import options, terminal
 from windrow.cli.run_screen import clock, span
 from windrow.errors import WindrowError
-from windrow.manager.states import ACTIVE, TaskState
+from windrow.story.states import ACTIVE, TaskState
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -15,19 +15,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> None:
     """Read and show."""
-    from windrow.app.runs import RunPaths, RunView, all_runs, sites_of
+    from windrow.agent.outputs import size_of
+    from windrow.app.runs import RunPaths, RunView, all_runs
+    from windrow.model.size import format_size
     from windrow.report.run.view import status_view
 
     told: list[RunView] = []
     unreadable: list[tuple[RunPaths, str]] = []
     for paths in all_runs():
         try:
-            told.append(RunView(paths))
+            told.append(RunView(paths, asks_agents=True))
         except WindrowError as error:
             unreadable.append((paths, str(error)))
     if args.json:
         lost = [{"run": paths.name, "state": "unreadable", "why": why} for paths, why in unreadable]
-        terminal.print_json({"runs": [*(status_view(t) for t in told), *lost]})
+        known = [status_view(t) | {"size_bytes": size_of(str(t.paths.folder.path))} for t in told]
+        terminal.print_json({"runs": [*known, *lost]})
         return
     for paths, why in unreadable:
         terminal.say(f"{paths.name} cannot be read: {why}")
@@ -37,11 +40,29 @@ def run(args: argparse.Namespace) -> None:
     rows: list[list[str]] = []
     for t in told:
         done = f"{t.story.count(TaskState.FINISHED)}/{len(t.story.tasks)}"
-        end_s = time.time() if t.state in ACTIVE else t.story.last_s
-        took = span(end_s - t.story.begun_s) if t.story.begun_s is not None else ""
-        row = (t.paths.name, t.state, done, str(len(t.story.jobs)), t.facts["strategy"], sites_of(t.facts))
-        rows.append([*map(str, row), clock(t.story.begun_s), took])
+        if t.state in ACTIVE:
+            end_s = time.time()
+        else:
+            end_s = t.story.last_s
+        if t.story.begun_s is not None:
+            took = span(end_s - t.story.begun_s)
+        else:
+            took = ""
+        row = (
+            t.paths.name,
+            t.state,
+            done,
+            str(len(t.story.jobs)),
+            t.facts.request.strategy,
+            t.facts.on,
+        )
+        size = format_size(size_of(str(t.paths.folder.path)))
+        rows.append([*map(str, row), clock(t.story.begun_s), took, size])
     rows += [[paths.name, "unreadable"] for paths, _ in unreadable]
     terminal.show(
-        terminal.table(("run", "state", "tasks", "jobs", "strategy", "on", "started", "took"), rows, "llrrlllr")
+        terminal.table(
+            ("run", "state", "tasks", "jobs", "strategy", "on", "started", "took", "size"),
+            rows,
+            "llrrlllrr",
+        )
     )

@@ -29,7 +29,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     options.add_workflow(parser)
     options.add_html(parser)
     options.add_json(parser, "instead of tables")
-    exact = f"compute the level of parallelism even above {_EXACT_UP_TO:,} dependencies, where it may take minutes"
+    exact = (
+        f"compute the level of parallelism even above {_EXACT_UP_TO:,} dependencies, where "
+        "it may take minutes"
+    )
     words = "bytes per second, to convert data to time in the ratio of communication to computation"
     options.adder(parser)("--bandwidth SIZE", size_bytes, "12.5MB", help=words)
     parser.add_argument("--exact", action="store_true", help=exact)
@@ -45,30 +48,46 @@ def run(args: argparse.Namespace) -> None:
     from windrow.storage.volumes import volumes_used
 
     with terminal.waiting(f"reading {args.workflow}"):
-        native = read_runnable(args.workflow) if format_suffix(args.workflow) in (".yaml", ".yml") else None
-        workflow = native.workflow if native else read_workflow(args.workflow)
+        if format_suffix(args.workflow) in (".yaml", ".yml"):
+            native = read_runnable(args.workflow)
+        else:
+            native = None
+        if native:
+            workflow = native.workflow
+        else:
+            workflow = read_workflow(args.workflow)
     with terminal.waiting("measuring"):
-        figures, token = shape(workflow), token_parallelism(workflow)
+        figures = shape(workflow)
+        token = token_parallelism(workflow)
         ccr = workflow.ccr(1 / args.bandwidth)
-        exact = level_of_parallelism(workflow) if args.exact or figures.edges <= _EXACT_UP_TO else None
+        if args.exact or figures.edges <= _EXACT_UP_TO:
+            exact = level_of_parallelism(workflow)
+        else:
+            exact = None
     if args.html:
         from windrow.report.workflow import workflow_page
 
         terminal.write_page(args.html, workflow_page(workflow, figures, token=token, exact=exact))
-    used = volumes_used(step.mounts for step in native.steps) if native else []
+    if native:
+        used = volumes_used(step.mounts for step in native.steps)
+    else:
+        used = []
     if args.json:
-        volumes = {"volumes": [use._asdict() for use in used]} if used else {}
+        if used:
+            volumes = {"volumes": [use._asdict() for use in used]}
+        else:
+            volumes = {}
         terminal.print_json(_as_json(workflow, figures, token, exact) | {"ccr": ccr} | volumes)
     else:
-        repairs, written = (
-            [*workflow.repairs(), *roles(workflow)[1], *told_volumes(used)],
-            terminal.files_written(page=args.html),
-        )
+        repairs = [*workflow.repairs(), *roles(workflow)[1], *told_volumes(used)]
+        written = terminal.files_written(page=args.html)
         blocks = (_facts(workflow, figures, token, exact, ccr), _levels(figures), _kinds(workflow))
         terminal.show(terminal.heading(workflow.name), *repairs, *blocks, *written)
 
 
-def _as_json(workflow: Workflow, figures: Shape, token: int, exact: int | None) -> dict[str, object]:
+def _as_json(
+    workflow: Workflow, figures: Shape, token: int, exact: int | None
+) -> dict[str, object]:
     from windrow.shape import kinds
     from windrow.storage.timeline import space_of
 
@@ -90,17 +109,30 @@ def _space_rows(workflow: Workflow) -> dict[str, str]:
 
     if not (space := space_of(workflow)):
         return {}
-    peak, least = format_size(space["peak"]), format_size(space["smallest"])
-    rows = {"space": f"at most {peak}, if everything runs that can; {least} is enough (windrow run --space)"}
+    peak = format_size(space["peak"])
+    least = format_size(space["smallest"])
+    rows = {
+        "space": f"at most {peak}, if everything runs that can; {least} is enough (windrow run "
+        "--space)"
+    }
     rows["  over time"] = space["drawn"]
-    rows["  by role"] = ", ".join(f"{role} {format_size(size)}" for role, size in space["roles"].items())
-    unknown = f"the sizes of {count(space['unknown'], 'file')} that tasks write: they count as empty"
+    rows["  by role"] = ", ".join(
+        f"{role} {format_size(size)}" for role, size in space["roles"].items()
+    )
+    unknown = (
+        f"the sizes of {count(space['unknown'], 'file')} that tasks write: they count as empty"
+    )
     return rows | ({"  not known": unknown} if space["unknown"] else {})
 
 
 def _most(workflow: Workflow) -> dict[str, int]:
     """The most that a task needs of each resource, without what no task needs."""
-    columns = {"cores": workflow.cores, "memory": workflow.memory_bytes, "disk": workflow.disk_bytes, **workflow.counts}
+    columns = {
+        "cores": workflow.cores,
+        "memory": workflow.memory_bytes,
+        "disk": workflow.disk_bytes,
+        **workflow.counts,
+    }
     return {name: int(column.max()) for name, column in columns.items() if column.any()}
 
 
@@ -110,8 +142,7 @@ def _facts(workflow: Workflow, figures: Shape, token: int, exact: int | None, cc
     rows = {
         "tasks": f"{figures.tasks:,}",
         "dependencies": f"{figures.edges:,}",
-        "files": f"{figures.files:,}, {format_size(figures.size_bytes)} in all",
-        "data between tasks": f"{format_size(figures.moved_bytes)}, CCR {ccr:.3g}",
+        **_data_rows(figures, ccr),
         "levels": f"{figures.levels:,}",
         "width": f"{figures.width:,} tasks on the widest level",
         "work": f"{format_duration(figures.work_s)}{terminal.guesses(workflow)}",
@@ -121,19 +152,36 @@ def _facts(workflow: Workflow, figures: Shape, token: int, exact: int | None, cc
     }
     rows |= _space_rows(workflow)
     if len(most := _most(workflow)) > 1 or most["cores"] > 1:
-        rows["a task needs"] = "at most " + ", ".join(amount_text(name, amount) for name, amount in most.items())
+        rows["a task needs"] = "at most " + ", ".join(
+            amount_text(name, amount) for name, amount in most.items()
+        )
     return terminal.table(None, list(rows.items()), "l")
 
 
+def _data_rows(figures: Shape, ccr: float) -> dict[str, str]:
+    if not figures.size_bytes:
+        return {"files": f"{figures.files:,}, none of known size"}
+    return {
+        "files": f"{figures.files:,}, {format_size(figures.size_bytes)} in all",
+        "data between tasks": f"{format_size(figures.moved_bytes)}, CCR {ccr:.3g}",
+    }
+
+
 def _levels(figures: Shape) -> Table:
-    """One row per level, or per range of levels where there are many: then the widest of them counts."""
+    """One row per level, or per range of levels if there are many: then the widest of them
+    counts."""
     step = -(-figures.levels // _MOST_ROWS)
-    heads = ("level", "tasks", "", "work") if step == 1 else ("levels", "at most", "", "work")
+    if step == 1:
+        heads = ("level", "tasks", "", "work")
+    else:
+        heads = ("levels", "at most", "", "work")
     rows = []
     for first in range(0, figures.levels, step):
         last = min(first + step, figures.levels) - 1
         width = max(figures.widths[first : last + 1])
-        eighths = max(1, round(width / figures.width * _BAR * 8))  # of a column; what is there at all is seen
+        eighths = max(
+            1, round(width / figures.width * _BAR * 8)
+        )  # of a column; what is there at all is seen
         bar = terminal.text("█" * (eighths // 8) + " ▏▎▍▌▋▊▉"[eighths % 8].strip(), style="cyan")
         work = format_duration(sum(figures.level_work_s[first : last + 1]))
         rows.append((f"{first}" if first == last else f"{first}–{last}", f"{width:,}", bar, work))
@@ -147,7 +195,9 @@ def _kinds(workflow: Workflow) -> Table:
     rows: list[tuple[str, ...]] = []
     for kind in found[:_MOST_ROWS]:
         mean = format_duration(kind.work_s / kind.tasks)
-        rows.append((kind.name or "(no name)", f"{kind.tasks:,}", mean, format_duration(kind.work_s)))
+        rows.append(
+            (kind.name or "(no name)", f"{kind.tasks:,}", mean, format_duration(kind.work_s))
+        )
     if len(found) > _MOST_ROWS:
         rows.append((f"and {len(found) - _MOST_ROWS:,} more",))
     return terminal.table(("kind", "tasks", "mean run", "work"), rows, "lr")

@@ -24,11 +24,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     window = options.adder(parser.add_argument_group("which jobs count"))
     words = "count jobs submitted from then on; earlier ones only fill the machine"
     window("--from TIME", duration_s, "0", dest="from_s", help=words)
-    window("--to TIME", duration_s, math.inf, dest="to_s", help="count jobs submitted before then (default: the end)")
+    window(
+        "--to TIME",
+        duration_s,
+        math.inf,
+        dest="to_s",
+        help="count jobs submitted before then (default: the end)",
+    )
     words = "start this long before --from, with an empty machine (default: start with the log)"
     window("--warmup TIME", duration_s, dest="warmup_s", help=words)
     output = parser.add_argument_group("output")
-    output.add_argument("--jobs-out", metavar="FILE", help="write each job's times to a .csv, .csv.gz or .parquet file")
+    output.add_argument(
+        "--jobs-out",
+        metavar="FILE",
+        help="write each job's times to a .csv, .csv.gz or .parquet file",
+    )
     options.add_html(output, "--report")
     options.add_json(output)
 
@@ -36,23 +46,40 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def _add_settings(parser: argparse.ArgumentParser) -> None:
     from windrow.sim.settings import EVENTS, PLACEMENTS, POLICIES, PRIORITIES
 
-    tables = {"policies": POLICIES, "priorities": PRIORITIES, "events": EVENTS, "placements": PLACEMENTS}
+    tables = {
+        "policies": POLICIES,
+        "priorities": PRIORITIES,
+        "events": EVENTS,
+        "placements": PLACEMENTS,
+    }
     options.add_listings(parser, tables, TIMES)
     add = options.adder(parser)
-    add("--nodes N", node_count, help="number of nodes; wider jobs are dropped (default: the log's)")
-    add("--policy P", action="append", help="see below; repeat it to compare (default: conservative)")
+    add(
+        "--nodes N", node_count, help="number of nodes; wider jobs are dropped (default: the log's)"
+    )
+    add(
+        "--policy P",
+        action="append",
+        help="see below; repeat it to compare (default: conservative)",
+    )
     add("--priority Q", default="arrival", help="order of the queue, see below")
     words = "requested times as users gave them, or equal to the run times"
     add("--requests", default="actual", choices=("actual", "accurate"), help=words)
     add("--events E", default="batched", help="what happens within a second, see below")
     add("--placement L", default="count", help="whether nodes have identities, see below")
-    add("--cap K", positive, help="maximum number of jobs of one user queued or running (default: no cap)")
+    add(
+        "--cap K",
+        positive,
+        help="maximum number of jobs of one user queued or running (default: no cap)",
+    )
     add_failures(add, "", "seed of the failures")
 
 
 def run(args: argparse.Namespace) -> None:
     """Read, simulate under each policy, and hand out the results."""
-    policies = list(dict.fromkeys(policy.strip().lower() for policy in args.policy or ["conservative"]))
+    policies = list(
+        dict.fromkeys(policy.strip().lower() for policy in args.policy or ["conservative"])
+    )
     failures = _checked(args, policies)
     outcome = _simulate_all(args, _read(args), policies, failures)
     window = {"from_s": outcome.from_s, "to_s": outcome.to_s}
@@ -63,11 +90,15 @@ def run(args: argparse.Namespace) -> None:
     if args.html:
         from windrow.report.simulation import simulation_page
 
-        terminal.write_page(args.html, simulation_page(outcome.simulations, repairs=outcome.repairs, **window))
+        terminal.write_page(
+            args.html, simulation_page(outcome.simulations, repairs=outcome.repairs, **window)
+        )
     if args.json:
         terminal.print_json(outcome.as_json())
     else:
-        terminal.show(*outcome.as_blocks(), *terminal.files_written(jobs=args.jobs_out, page=args.html))
+        terminal.show(
+            *outcome.as_blocks(), *terminal.files_written(jobs=args.jobs_out, page=args.html)
+        )
 
 
 def _checked(args: argparse.Namespace, policies: list[str]) -> Failures:
@@ -86,7 +117,9 @@ def _checked(args: argparse.Namespace, policies: list[str]) -> Failures:
         check_suffix(args.jobs_out)
     failures = read_failures(args.failures)
     if failures.in_shell:
-        raise UserError("--failures: a log has no tasks, agents or managers; here only nodes can fail")
+        raise UserError(
+            "--failures: a log has no tasks, agents or managers; here only nodes can fail"
+        )
     return failures
 
 
@@ -102,21 +135,44 @@ def _read(args: argparse.Namespace) -> Log:
     return log
 
 
-def _simulate_all(args: argparse.Namespace, log: Log, policies: list[str], failures: Failures) -> Simulated:
+def _simulate_all(
+    args: argparse.Namespace, log: Log, policies: list[str], failures: Failures
+) -> Simulated:
     from windrow.cli.simulate_output import Simulated
     from windrow.lab.scenario import failing
     from windrow.sim import simulate
+    from windrow.sim.replay import prepare
 
-    fails = {"failures": args.failures, "seed": str(args.seed)} if failures else {}
-    drawn = failing(log, failures, args.seed) if failures else None
-    settings = {name: getattr(args, name) for name in ("priority", "requests", "events", "placement")}
+    if failures:
+        fails = {"failures": args.failures, "seed": str(args.seed)}
+    else:
+        fails = {}
+    if failures:
+        drawn = failing(log, failures, args.seed)
+    else:
+        drawn = None
+    settings = {
+        name: getattr(args, name) for name in ("priority", "requests", "events", "placement")
+    }
     zero = int(log.submit_s[0])
-    begin_s = 0 if args.warmup_s is None else max(0, math.floor(args.from_s - args.warmup_s))
+    if args.warmup_s is None:
+        begin_s = 0
+    else:
+        begin_s = max(0, math.floor(args.from_s - args.warmup_s))
+    with terminal.waiting("preparing the simulator, which is compiled once per version"):
+        prepare()
     simulations = []
     for policy in policies:
         with terminal.waiting(f"simulating {len(log):,} jobs under {policy}"):
-            given = {"policy": policy, "cap": args.cap, "from_s": zero + begin_s, "failures": drawn, **settings}
+            given = {
+                "policy": policy,
+                "cap": args.cap,
+                "from_s": zero + begin_s,
+                "failures": drawn,
+                **settings,
+            }
             simulations.append(simulate(log, **given))
             simulations[-1].settings.update(fails)
-    window, words = (zero + args.from_s, zero + args.to_s), tuple(failure_words(failures, log.machine_nodes))
+    window = (zero + args.from_s, zero + args.to_s)
+    words = tuple(failure_words(failures, log.machine_nodes))
     return Simulated(tuple(simulations), log.repairs, args.cap, *window, words)

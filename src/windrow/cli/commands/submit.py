@@ -27,9 +27,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Check it, put it in, and wait where that is wished."""
+    """Check it, put it in, and wait if that is wished."""
     from windrow.app.live_runs import refuse_conflicts
-    from windrow.app.runs import ROOT
+    from windrow.app.runs import own_root
     from windrow.app.space import submitted
     from windrow.pool.admission import admit
     from windrow.pool.folder import find_pool
@@ -38,15 +38,22 @@ def run(args: argparse.Namespace) -> int:
     folder = find_pool(args.pool)
     told = PoolView(folder)
     runnable = admit(Path(args.workflow), told.settings)
-    refuse_conflicts(ROOT, Path(args.workflow), runnable)
+    refuse_conflicts(own_root(), Path(args.workflow), runnable)
     number = submitted(folder, runnable)
     if told.holder is None:
         terminal.say(f"pool {folder.name} is not running; windrow pool {folder.address} starts it")
     if args.wait:
         return _wait(told, number, as_json=args.json)
-    name, tasks = runnable.workflow.name, len(runnable.workflow)
+    name = runnable.workflow.name
+    tasks = len(runnable.workflow)
     if args.json:
-        told_of = {"pool": folder.name, "workflow": number, "name": name, "tasks": tasks, "state": "submitted"}
+        told_of = {
+            "pool": folder.name,
+            "workflow": number,
+            "name": name,
+            "tasks": tasks,
+            "state": "submitted",
+        }
         terminal.print_json(told_of)
     else:
         print(f"workflow {number}: {name}, {tasks} tasks")
@@ -72,4 +79,6 @@ def _wait(told: PoolView, number: int, *, as_json: bool) -> int:
         elif workflow.why:
             words += f": {workflow.why}"
         print(words)
-    return 0 if workflow.outcome == COMPLETE else 1
+    if workflow.outcome == COMPLETE:
+        return 0
+    return 1

@@ -1,13 +1,15 @@
 """Commands and variables of native tasks, with their placeholders filled.
 
-Rule 1: a command that is a list reaches no shell; each item is one argument, whatever it holds. Rule 2: in a command
-that is a text, values are quoted for the shell, or refused where quoting cannot hold (`text`). Rule 3: which
-shell that is, is decided here and stays in the command: a run that is resumed keeps it.
+Rule 1: a command that is a list reaches no shell; each item is one argument, whatever it holds.
+Rule 2: in a command that is a text, values are quoted for the shell, or refused if quoting
+cannot hold (`text`). Rule 3: which shell that is, is decided here and stays in the command: a run
+that is resumed keeps it.
 
-A command *may write elsewhere* if it learns the names of its outputs from `{outputs}` alone and takes them for names of
-files and nothing else. Then the agent lets each attempt write into a folder of its own (agent/outputs.py). Wherever we
-are not sure it may not: `{outputs}` is part of a longer word (an address, a path), a name also stands in the command or
-its variables, or has no suffix, so that it may be a folder in which paths are kept; or a program goes by the name.
+A command *may write elsewhere* if it learns the names of its outputs from `{outputs}` alone and
+takes them for names of files and nothing else. Then the agent lets each attempt write into a folder
+of its own (agent/outputs.py). Wherever we are not sure it may not: `{outputs}` is part of a longer
+word (an address, a path), a name also stands in the command or its variables, or has no suffix, so
+that it may be a folder in which paths are kept; or a program goes by the name.
 """
 
 from __future__ import annotations
@@ -31,16 +33,18 @@ ARGUMENT_BYTES_MAX = 131_071
 """Linux starts no program with a longer argument (MAX_ARG_STRLEN, its end included)."""
 
 COMMAND_BYTES_MAX = 1_500_000
-"""Linux lets arguments and variables together have a quarter of the stack, usually 2 MiB; the rest is for variables."""
+"""Linux lets arguments and variables together have a quarter of the stack, usually 2 MiB; the rest
+is for variables."""
 
 _ELSEWHERE_BYTES = 300  # at most so much longer is a name of its own
 _LISTS = ("inputs", "outputs")
 _OF_TASK = ("id", "cores")
 _BLANK = "\0"  # stands for files
-# What may stand on both sides of {outputs} where it is a word.
+# What may stand on both sides of {outputs} if it is a word.
 _WORD_BEGINS = re.compile(r"""(?:^|[\s;&|()<>=])["']?\Z""")
 _WORD_ENDS = re.compile(r"""["']?(?:\Z|[\s;&|()<>])|["'],""")
-# Programs to which a name is more than a place to write: what to make or unpack, or where a link is seen from.
+# Programs to which a name is more than a place to write: what to make or unpack, or where a link is
+# seen from.
 _GOES_BY_NAME = re.compile(r"(?<![\w.-])(?:make|tar|unzip|git|ln)(?![\w.-])")
 
 Env = tuple[tuple[str, str], ...]
@@ -49,26 +53,36 @@ Elsewhere = tuple[tuple[int, int, int], ...]
 
 
 def refuse_unknown_placeholders(path: AnyPath, form: TaskForm) -> None:
-    """InputError for the first placeholder that stands for nothing where it is."""
-    names = form.matrix.names if form.matrix else ()
+    """InputError for the first placeholder that stands for nothing if it is."""
+    names: tuple[str, ...] = ()
+    if form.matrix:
+        names = tuple(form.matrix.names)
     # Every text of the form, and the names beside the matrix that may stand in it.
-    fields: list[tuple[Field | None, tuple[str, ...]]] = [(form.id, ())]
+    fields: list[tuple[Field, tuple[str, ...]]] = [(form.id, ())]
     fields += [(field, (*_OF_TASK, *_LISTS)) for field in form.command]
-    fields += [(field, _OF_TASK) for _, field in form.env] + [(field, ("id",)) for field in form.checkpoint_files]
-    fields += [(field, ()) for field in (*form.inputs, *form.outputs, *form.after, form.workdir, *form.extract)]
+    fields += [(field, _OF_TASK) for _, field in form.env]
+    fields += [(field, ("id",)) for field in form.checkpoint_files]
+    fields += [(field, ()) for field in (*form.inputs, *form.outputs, *form.after)]
+    if form.workdir is not None:
+        fields.append((form.workdir, ()))
+    fields += [(field, ()) for field in form.extract]
     for field, more in fields:
-        known = (*names, *more)
-        for name in field.template.names if field else ():
-            if name not in known:
-                near = difflib.get_close_matches(name, known, n=1)
-                meant = f"did you mean {{{near[0]}}}? " if near else ""
-                fix = f"{meant}name it in matrix, or write {{{{{name}}}}} for the braces themselves"
-                line = field.line if field else None
-                raise InputError(path, f"{{{name}}} stands for nothing here", line=line, fix=fix)
+        for name in field.template.names:
+            if name not in (*names, *more):
+                raise _unknown(path, field.line, name, (*names, *more))
+
+
+def _unknown(path: AnyPath, line: int, name: str, known: Sequence[str]) -> InputError:
+    near = difflib.get_close_matches(name, known, n=1)
+    fix = f"name it in matrix, or write {{{{{name}}}}} for the braces themselves"
+    if near:
+        fix = f"did you mean {{{near[0]}}}? {fix}"
+    return InputError(path, f"{{{name}}} stands for nothing here", line=line, fix=fix)
 
 
 class Commands:
-    """Fills the commands of one file. What is the same for all tasks of a form is worked out once."""
+    """Fills the commands of one file. What is the same for all tasks of a form is worked out
+    once."""
 
     def __init__(self, path: AnyPath) -> None:
         self._path = path
@@ -77,22 +91,25 @@ class Commands:
         self._words: dict[int, bool] = {}
 
     def filled(
-        self, form: TaskForm, task_id: str, values: Mapping[str, str], inputs: Sequence[str], outputs: Sequence[str]
+        self,
+        form: TaskForm,
+        task_id: str,
+        values: Mapping[str, str],
+        inputs: Sequence[str],
+        outputs: Sequence[str],
     ) -> tuple[tuple[str, ...], Env, Elsewhere]:
-        """The command, program first, and the variables of one task; and where the attempt's own folders go in."""
+        """The command, program first, and the variables of one task; and where the attempt's own
+        folders go in."""
         single = {**values, "id": task_id, "cores": str(form.cores)}
         env = tuple((name, field.template.fill(single)) for name, field in form.env)
         lists = {"inputs": inputs, "outputs": outputs}
         command: tuple[str, ...]
         if form.is_shell:
-            if form.shell not in self._shells:
-                self._shells[form.shell] = _shell_named(form.shell)
-            shell = self._shells[form.shell]
-            if not shell:
-                fix = "install bash, or write shell: sh"
-                raise InputError(self._path, "there is no bash on this machine", line=form.line, fix=fix)
+            shell = self._shell(form)
             code, places = self._code(form, single, lists)
-            command, found = (*shell, code), [(-1, place) for place in places]  # whatever the shell
+            # whatever the shell
+            command = (*shell, code)
+            found = [(-1, place) for place in places]
         else:
             command, found = self._arguments(form, single, lists)
         self._refuse_too_long(form, task_id, command)
@@ -100,6 +117,19 @@ class Commands:
         if found and self._may_write_elsewhere(form, single, env, outputs, command):
             elsewhere = tuple((at, place, i % len(outputs)) for i, (at, place) in enumerate(found))
         return command, env, elsewhere
+
+    def _shell(self, form: TaskForm) -> Sequence[str]:
+        if form.shell not in self._shells:
+            self._shells[form.shell] = _shell_named(form.shell)
+        shell = self._shells[form.shell]
+        if not shell:
+            raise InputError(
+                self._path,
+                "there is no bash on this machine",
+                line=form.line,
+                fix="install bash, or write shell: sh",
+            )
+        return shell
 
     def _arguments(
         self, form: TaskForm, single: Mapping[str, str], lists: Mapping[str, Sequence[str]]
@@ -112,23 +142,42 @@ class Commands:
             if (lone := field.template.lone_name) in _LISTS:
                 arguments += lists[lone]
             else:
-                for name in _LISTS:
-                    if name in field.template.names and len(lists[name]) != 1:
-                        problem = f"{{{name}}} stands for {len(lists[name])} files inside one argument"
-                        fix = f'make "{{{name}}}" a separate argument, which becomes one for each file'
-                        raise InputError(self._path, problem, line=field.line, fix=fix)
+                self._refuse_many(field, lists)
                 arguments.append(field.template.fill(filled))
-            if "outputs" in field.template.names:  # at the end of the argument, or it is not a word (see there)
-                found += ((at, arguments[at].rfind("/") + 1) for at in range(before, len(arguments)))
+            # At the end of the argument, or it is not a word (see there).
+            if "outputs" in field.template.names:
+                for at in range(before, len(arguments)):
+                    found.append((at, arguments[at].rfind("/") + 1))
         return tuple(arguments), found
 
+    def _refuse_many(self, field: Field, lists: Mapping[str, Sequence[str]]) -> None:
+        """Within one argument a list must be one file."""
+        for name in _LISTS:
+            if name in field.template.names and len(lists[name]) != 1:
+                raise InputError(
+                    self._path,
+                    f"{{{name}}} stands for {len(lists[name])} files inside one argument",
+                    line=field.line,
+                    fix=f'make "{{{name}}}" a separate argument, which becomes one for each file',
+                )
+
     def _may_write_elsewhere(
-        self, form: TaskForm, single: Mapping[str, str], env: Env, outputs: Sequence[str], command: tuple[str, ...]
+        self,
+        form: TaskForm,
+        single: Mapping[str, str],
+        env: Env,
+        outputs: Sequence[str],
+        command: tuple[str, ...],
     ) -> bool:
         words = self._words.get(id(form))
         if words is None:
-            words = self._words[id(form)] = all(_are_words(field, is_shell=form.is_shell) for field in form.command)
-        if not words or (sum(map(len, command)) + _ELSEWHERE_BYTES * len(outputs)) * 4 > ARGUMENT_BYTES_MAX:
+            words = self._words[id(form)] = all(
+                _are_words(field, is_shell=form.is_shell) for field in form.command
+            )
+        if (
+            not words
+            or (sum(map(len, command)) + _ELSEWHERE_BYTES * len(outputs)) * 4 > ARGUMENT_BYTES_MAX
+        ):
             return False
         filled = {**single, **dict.fromkeys(_LISTS, _BLANK)}
         rest = [field.template.fill(filled) for field in form.command]
@@ -140,7 +189,10 @@ class Commands:
             return
         sizes = [len(argument.encode()) for argument in command]
         if max(sizes) > ARGUMENT_BYTES_MAX or sum(sizes) + len(sizes) > COMMAND_BYTES_MAX:
-            problem = f"the command of {task_id} has {sum(sizes):,} bytes, more than Linux lets a program start with"
+            problem = (
+                f"the command of {task_id} has {sum(sizes):,} bytes, more than Linux lets "
+                "a program start with"
+            )
             fix = "let the shell find the files (cat parts/*.txt), or write their names into a file"
             raise InputError(self._path, problem, line=form.command[0].line, fix=fix)
 
@@ -150,30 +202,46 @@ class Commands:
         field = form.command[0]
         code = self._codes.get(id(field))
         if code is None:
-            code = self._codes[id(field)] = ShellTemplate.of(field.template, knows_quotes=_knows_quotes(form.shell))
+            code = self._codes[id(field)] = ShellTemplate.of(
+                field.template, knows_quotes=_knows_quotes(form.shell)
+            )
         words = {name: (value,) for name, value in single.items()}
         try:
             return code.fill({**words, **lists}, "outputs")
         except UnsafePlaceError as error:
-            problem = "has characters that mean something to the shell, and it stands in quotes or other code"
+            problem = (
+                "has characters that mean something to the shell, and it stands in quotes "
+                "or other code"
+            )
             problem += " where it cannot be made safe"
-            fix = f"write {{{error.name}}} outside of quotes (Windrow quotes it), or make the command a list"
+            fix = (
+                f"write {{{error.name}}} outside of quotes (Windrow quotes it), or make the "
+                "command a list"
+            )
             if not _knows_quotes(form.shell):
                 problem = f"Windrow cannot quote for {form.shell[0]}"
-                fix = "make the command a list with the value as a separate argument, or put the value into env"
+                fix = (
+                    "make the command a list with the value as a separate argument, or put the "
+                    "value into env"
+                )
             problem = f"{{{error.name}}} is {error.value!r}, which {problem}"
             raise InputError(self._path, problem, line=field.line, fix=fix) from None
 
 
 def _shell_named(words: tuple[str, ...]) -> tuple[str, ...]:
-    """The program and its options for one of the names, or for what the file says itself; () where there is none."""
+    """The program and its options for one of the names, or for what the file says itself; () if
+    there is none."""
     # Where it is usually, since compute nodes may have another PATH; else where it is here.
     bash = "/bin/bash" if Path("/bin/bash").exists() else shutil.which("bash")
     match words:
         case ("strict",):
-            return (bash, "-euo", "pipefail", "-c") if bash else (_SH, "-eu", "-c")
+            if bash:
+                return (bash, "-euo", "pipefail", "-c")
+            return (_SH, "-eu", "-c")
         case ("bash",):
-            return (bash, "-c") if bash else ()
+            if bash:
+                return (bash, "-c")
+            return ()
         case ("sh",):
             return (_SH, "-c")
     return words
@@ -183,15 +251,20 @@ def _knows_quotes(shell: tuple[str, ...]) -> bool:
     """Whether what runs the text is a shell, with the quotes of a shell."""
     if len(shell) == 1:
         return shell[0] in SHELL_NAMES
-    return _TAKES_CODE.fullmatch(shell[-1]) is not None and any(PurePosixPath(w).name in _SHELLS for w in shell[:-1])
+    return _TAKES_CODE.fullmatch(shell[-1]) is not None and any(
+        PurePosixPath(w).name in _SHELLS for w in shell[:-1]
+    )
 
 
 def _are_words(field: Field, *, is_shell: bool) -> bool:
     """Whether each {outputs} in this text is a word, or the value of an option."""
-    literals, names = field.template.literals, field.template.names
+    literals = field.template.literals
+    names = field.template.names
     for number, name in enumerate(names):
-        is_first, is_last = number == 0, number + 1 == len(names)
-        before, after = literals[number], literals[number + 1]
+        is_first = number == 0
+        is_last = number + 1 == len(names)
+        before = literals[number]
+        after = literals[number + 1]
         begins = before.endswith("=") or (is_first and not before)
         ends = is_last and not after
         if is_shell:
@@ -203,12 +276,16 @@ def _are_words(field: Field, *, is_shell: bool) -> bool:
 
 
 def _is_named(output: str, text: str) -> bool:
-    """Whether this text may name the output, or the output may be a folder: then no other name will do."""
+    """Whether this text may name the output, or the output may be a folder: then no other name will
+    do."""
     folder, _, base = output.rpartition("/")
     stem, dot, _ = base.partition(".")
     if not stem or not dot or base in text:
         return True
-    path = f"{folder}/{stem}" if folder else stem
+    if folder:
+        path = f"{folder}/{stem}"
+    else:
+        path = stem
     at = text.find(path)
     while at >= 0:
         around = text[at - 1 : at] + text[at + len(path) : at + len(path) + 1]

@@ -1,7 +1,7 @@
 """The `matrix` of a task: names with lists of values, and every combination of them.
 
-Law: combinations come in the order of the file, the last name running fastest; `exclude` takes some out.
-Values are text as written: `01` stays `01`.
+Law: combinations come in the order of the file, the last name running fastest; `exclude` takes some
+out. Values are text as written: `01` stays `01`.
 """
 
 from __future__ import annotations
@@ -29,7 +29,8 @@ _RANGE = re.compile(r"([0-9]{1,12})\.\.([0-9]{1,12})")
 
 @dataclass(frozen=True, slots=True)
 class Matrix:
-    """Names, the values of each, and the combinations left out (each a set of (name's place, value))."""
+    """Names, the values of each, and the combinations left out (each a set of (name's place,
+    value))."""
 
     names: tuple[str, ...]
     values: tuple[tuple[str, ...], ...]
@@ -38,7 +39,9 @@ class Matrix:
     def combinations(self) -> Iterator[dict[str, str]]:
         """Each combination that is not excluded: a value for every name."""
         for chosen in product(*self.values):
-            if not any(all(chosen[place] == value for place, value in pairs) for pairs in self.exclude):
+            if not any(
+                all(chosen[place] == value for place, value in pairs) for pairs in self.exclude
+            ):
                 yield dict(zip(self.names, chosen, strict=True))
 
 
@@ -51,16 +54,27 @@ class MatrixReader:
     def read(self, node: Node) -> Matrix:
         """The matrix that this part describes."""
         if not isinstance(node, YamlTable):
-            raise self._fault(node, "matrix is not a mapping", "write names with lists: matrix: {sample: [a, b]}")
-        lists = {key.text: self._values(key, value) for key, value in node.entries if key.text != "exclude"}
+            raise self._fault(
+                node, "matrix is not a mapping", "write names with lists: matrix: {sample: [a, b]}"
+            )
+        lists = {
+            key.text: self._values(key, value)
+            for key, value in node.entries
+            if key.text != "exclude"
+        }
         if not lists:
-            raise self._fault(node, "a matrix without names", "give it one: matrix: {sample: [a, b]}")
+            raise self._fault(
+                node, "a matrix without names", "give it one: matrix: {sample: [a, b]}"
+            )
         size = math.prod(map(len, lists.values()))
         if size > COMBINATIONS_MAX:
             problem = f"the matrix has {size:,} combinations, more than {COMBINATIONS_MAX:,}"
             raise self._fault(node, problem, "make it smaller")
         excludes = [value for key, value in node.entries if key.text == "exclude"]
-        exclude = self._exclude(excludes[0], lists) if excludes else ()
+        if excludes:
+            exclude = self._exclude(excludes[0], lists)
+        else:
+            exclude = ()
         return Matrix(tuple(lists), tuple(lists.values()), exclude)
 
     def _values(self, key: Scalar, node: Node) -> tuple[str, ...]:
@@ -77,51 +91,75 @@ class MatrixReader:
             case YamlTable():
                 values = self._table_range(key, node)
         if not values:
-            raise self._fault(node, f"the matrix list {key.text} is empty", "give it at least one value")
+            raise self._fault(
+                node, f"the matrix list {key.text} is empty", "give it at least one value"
+            )
         if len(set(values)) < len(values):
             twice = Counter(values).most_common(1)[0][0]
-            raise self._fault(node, f"the matrix list {key.text} has {twice!r} twice", "keep one of them")
+            raise self._fault(
+                node, f"the matrix list {key.text} has {twice!r} twice", "keep one of them"
+            )
         return values
 
     def _text(self, node: Node) -> str:
         if not isinstance(node, Scalar) or node.value is None:
-            raise self._fault(node, "a matrix value that is not text or a number", "write text or a number")
+            raise self._fault(
+                node, "a matrix value that is not text or a number", "write text or a number"
+            )
         if "\0" in node.text:
             raise self._fault(node, "a matrix value with a NUL character", "remove it")
         return node.text
 
     def _text_range(self, node: Scalar) -> tuple[str, ...]:
-        """`1..1000`, both ends included; with leading zeros, all are as long as the first: `001..100`."""
+        """`1..1000`, both ends included; with leading zeros, all are as long as the first:
+        `001..100`."""
         found = _RANGE.fullmatch(node.text)
         if found is None:
-            raise self._fault(node, f"{node.text!r} is not a list of values", "write [a, b, c] or a range like 1..1000")
-        width = len(found[1]) if found[1].startswith("0") else 0
+            raise self._fault(
+                node,
+                f"{node.text!r} is not a list of values",
+                "write [a, b, c] or a range like 1..1000",
+            )
+        if found[1].startswith("0"):
+            width = len(found[1])
+        else:
+            width = 0
         numbers = self._numbers(node, int(found[1]), int(found[2]), 1)
         return tuple(str(number).zfill(width) for number in numbers)
 
     def _table_range(self, key: Scalar, node: YamlTable) -> tuple[str, ...]:
         fix = f"write {key.text}: {{range: [1, 1000]}} or {key.text}: {{range: [0, 100, 10]}}"
         if len(node.entries) != 1 or node.entries[0][0].text != "range":
-            raise self._fault(node, f"the matrix list {key.text} is a mapping, but not a range", fix)
+            raise self._fault(
+                node, f"the matrix list {key.text} is a mapping, but not a range", fix
+            )
         ends = node.entries[0][1]
         if not isinstance(ends, Items) or len(ends.items) not in (2, 3):
-            raise self._fault(ends, "a range has a first number, a last one, and optionally a step", fix)
+            raise self._fault(
+                ends, "a range has a first number, a last one, and optionally a step", fix
+            )
         numbers = [_whole(item) for item in ends.items]
         first, last, step = [*numbers, 1][:3]
         if first is None or last is None or step is None or step < 1:
-            raise self._fault(ends, "a range is made of whole numbers, with a step of at least 1", fix)
+            raise self._fault(
+                ends, "a range is made of whole numbers, with a step of at least 1", fix
+            )
         return tuple(map(str, self._numbers(ends, first, last, step)))
 
     def _numbers(self, node: Node, first: int, last: int, step: int) -> range:
         numbers = range(first, last + 1, step)
         if not numbers:
-            raise self._fault(node, f"the range from {first} to {last} is empty", "begin with the smaller number")
+            raise self._fault(
+                node, f"the range from {first} to {last} is empty", "begin with the smaller number"
+            )
         if (last - first) // step >= COMBINATIONS_MAX:
             problem = f"the range from {first} to {last} has more than {COMBINATIONS_MAX:,} numbers"
             raise self._fault(node, problem, "make it smaller")
         return numbers
 
-    def _exclude(self, node: Node, lists: dict[str, tuple[str, ...]]) -> tuple[tuple[tuple[int, str], ...], ...]:
+    def _exclude(
+        self, node: Node, lists: dict[str, tuple[str, ...]]
+    ) -> tuple[tuple[tuple[int, str], ...], ...]:
         fix = "write exclude: [{name: value, ...}, ...] with names and values of this matrix"
         if not isinstance(node, Items):
             raise self._fault(node, "exclude is not a list", fix)
@@ -132,9 +170,18 @@ class MatrixReader:
                 raise self._fault(entry, "exclude lists something that is not a combination", fix)
             for key, value in entry.entries:
                 if key.text not in lists or self._text(value) not in lists[key.text]:
-                    text = value.text if isinstance(value, Scalar) else ""
-                    raise self._fault(key, f"exclude names {key.text}: {text}, which the matrix does not have", fix)
-            found.append(tuple((places[key.text], self._text(value)) for key, value in entry.entries))
+                    if isinstance(value, Scalar):
+                        text = value.text
+                    else:
+                        text = ""
+                    raise self._fault(
+                        key,
+                        f"exclude names {key.text}: {text}, which the matrix does not have",
+                        fix,
+                    )
+            found.append(
+                tuple((places[key.text], self._text(value)) for key, value in entry.entries)
+            )
         return tuple(found)
 
     def _fault(self, node: Node, problem: str, fix: str) -> InputError:
@@ -142,7 +189,16 @@ class MatrixReader:
 
 
 def _whole(node: Node) -> int | None:
-    value = node.value if isinstance(node, Scalar) else None
-    if isinstance(value, bool) or not isinstance(value, int | float) or not float(value).is_integer():
+    if isinstance(node, Scalar):
+        value = node.value
+    else:
+        value = None
+    if (
+        isinstance(value, bool)
+        or not isinstance(value, int | float)
+        or not float(value).is_integer()
+    ):
         return None
-    return int(value) if abs(value) < 10**15 else None
+    if abs(value) < 10**15:
+        return int(value)
+    return None

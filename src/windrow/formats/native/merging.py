@@ -1,4 +1,5 @@
-"""Sizes and roles that were found, written into a native workflow: its text stays as it is, but for the files added.
+"""Sizes and roles that were found, written into a native workflow: its text stays as it is, but for
+the files added.
 
 Rule: what the file says already stays: a file whose size or role is said is left alone.
 """
@@ -15,23 +16,44 @@ from windrow.model.workflow import whole_path
 
 
 def with_files(path: str, found: Mapping[str, tuple[int, str]]) -> str:
-    """The text of the workflow with size (bytes) and role of those of its files that were found, by whole path."""
+    """The text of the workflow with size (bytes) and role of those of its files that were found, by
+    whole path."""
     if format_suffix(path) not in (".yaml", ".yml"):
-        raise InputError(path, "sizes and roles can be written into native workflows only", fix="name a .yaml file")
-    runnable, text = read_runnable(path), read_text(path)
-    lines = []
+        raise InputError(
+            path,
+            "sizes and roles can be written into native workflows only",
+            fix="name a .yaml file",
+        )
+    runnable = read_runnable(path)
+    folder = runnable.steps[0].workdir
+    lines = ""
     for file in runnable.workflow.files:
-        size, role = found.get(os.path.realpath(whole_path(runnable.steps[0].workdir, file.id)), (0, ""))
-        facts = [f"size: {size}B"] * bool(size) + [f"role: {role}"] * bool(role)
+        size, role = found.get(os.path.realpath(whole_path(folder, file.id)), (0, ""))
+        facts = []
+        if size:
+            facts.append(f"size: {size}B")
+        if role:
+            facts.append(f"role: {role}")
         if facts and not (file.size_bytes or file.role):
-            lines.append(f"  {json.dumps(file.id, ensure_ascii=False)}: {{{', '.join(facts)}}}\n")
+            lines += f"  {json.dumps(file.id, ensure_ascii=False)}: {{{', '.join(facts)}}}\n"
     if not lines:
-        return text
+        return read_text(path)
+    return _with_lines(path, read_text(path), lines)
+
+
+def _with_lines(path: str, text: str, lines: str) -> str:
+    """The text with these lines below `files:`."""
     head = re.search(r"^files:[ \t]*(.*)\n", text, re.MULTILINE)
-    if head and head[1] and not head[1].startswith("#"):
+    if head is None:
+        if not text.endswith("\n"):
+            text += "\n"
+        return f"{text}files:\n{lines}"
+    if head[1] and not head[1].startswith("#"):
         line = text.count("\n", 0, head.start()) + 1
         raise InputError(
-            path, "files is written in one line", line=line, fix="write each of them in a line below files:"
+            path,
+            "files is written in one line",
+            line=line,
+            fix="write each of them in a line below files:",
         )
-    at = head.end() if head else len(text)
-    return text[:at] + ("" if head else "\n" * (not text.endswith("\n")) + "files:\n") + "".join(lines) + text[at:]
+    return text[: head.end()] + lines + text[head.end() :]

@@ -1,11 +1,12 @@
 """Native workflow files (`.yaml`, `.yml`): tasks with real commands, read into a Runnable.
 
 Rule 1: a task comes after those that `after` names and after those that write what it reads.
-Rule 2: every file has at most one writer. Rule 3: what a file says never reaches a shell as code, except the shell code
-that stands in `command` itself (see `text`).
+Rule 2: every file has at most one writer. Rule 3: what a file says never reaches a shell as code,
+except the shell code that stands in `command` itself (see `text`).
 
-The way of a file: text, to parts with lines (`yaml_source`), to checked forms (`schema`), multiplied by their matrix
-(`matrix`) and linked here. docs/reference/native-workflows.md describes the format.
+The way of a file: text, to parts with lines (`yaml_source`), to checked forms (`schema`),
+multiplied by their matrix (`matrix`) and linked here. docs/reference/native-workflows.md describes
+the format.
 """
 
 from __future__ import annotations
@@ -23,7 +24,15 @@ from windrow.errors import InputError
 from windrow.formats.disk import AnyPath
 from windrow.formats.draft import Draft, FileTable
 from windrow.formats.native.commands import Commands, refuse_unknown_placeholders
-from windrow.formats.native.schema import Field, FileFacts, FileForm, TaskForm, VolumeForm, read_form
+from windrow.formats.native.places import Places
+from windrow.formats.native.schema import (
+    Field,
+    FileFacts,
+    FileForm,
+    TaskForm,
+    VolumeForm,
+    read_form,
+)
 from windrow.formats.native.yaml_source import read_yaml
 from windrow.model import CycleError, Runnable, Step, WorkflowError, order_and_levels
 from windrow.model.checkpoint import Checkpoint
@@ -31,29 +40,36 @@ from windrow.model.graph import Adjacency
 from windrow.model.volume import Extract, VolumeMount
 
 DEFAULT_RUNTIME_S = 60.0
-"""The run time of a task that states none, until one is learned: a placeholder, and marked as such."""
+"""The run time of a task that states none, until one is learned: a placeholder, and marked as
+such."""
 
 TASKS_MAX = 1_000_000
 DEPENDENCIES_MAX = 10_000_000
 
 
 def read_native(path: AnyPath, run: Runnable | None = None) -> Runnable:
-    """The workflow in a native file, with a step for each task. InputError, with line and fix, where there is none.
+    """The workflow in a native file, with a step for each task. InputError, with line and fix,
+    if there is none.
 
-    Where it adds to a `run`, the tasks of the run follow its own, without steps.
+    If it adds to a `run`, the tasks of the run follow its own, without steps.
     """
     return _Expansion(path, read_form(path, read_yaml(path)), run).runnable()
 
 
 class _Names:
-    """Which of many names does `align-*` mean? Names are numbered as given, and answers come in that order.
+    """Which of many names does `align-*` mean? Names are numbered as given, and answers come in
+    that order.
 
-    `*` stands for any characters; for paths, for any but `/`. It costs little where the pattern begins with text.
+    `*` stands for any characters; for paths, for any but `/`. It costs little if the pattern
+    begins with text.
     """
 
     def __init__(self, names: Iterable[str], *, are_paths: bool = False) -> None:
         self._sorted = sorted((name, number) for number, name in enumerate(names))
-        self._any = "[^/]*" if are_paths else ".*"
+        if are_paths:
+            self._any = "[^/]*"
+        else:
+            self._any = ".*"
         self._found: dict[str, tuple[int, ...]] = {}
 
     def matching(self, pattern: str) -> tuple[int, ...]:
@@ -83,40 +99,68 @@ class TaskRow:
     workdir: str
 
 
+@dataclass(frozen=True, slots=True)
+class _TaskFiles:
+    """What a task reads and writes: first what its form names, then what volumes bring along, or
+    what is extracted from them."""
+
+    inputs: list[str]
+    outputs: list[str]
+    inputs_named: int
+    outputs_named: int
+
+
 class _Expansion:
-    """The forms of one file, multiplied and linked. Tasks are known by number, files by the names the Workflow has."""
+    """The forms of one file, multiplied and linked. Tasks are known by number, files by the names
+    the Workflow has."""
 
     def __init__(self, path: AnyPath, file: FileForm, run: Runnable | None) -> None:
-        forms, self._path = file.tasks, path
-        self._outside = () if run is None else run.workflow.ids
+        forms = file.tasks
+        self._path = path
+        self._outside: Sequence[str] = ()
+        if run is not None:
+            self._outside = run.workflow.ids
         self._name = file.name
         self._base = str(Path(path).absolute().parent)
         for form in forms:
             refuse_unknown_placeholders(path, form)
         self._rows = list(self._expanded(forms))
         self._checkpoints: list[tuple[str, str, int]] = []  # pattern, task, line
-        # Where tasks run in different folders, only whole paths name a file in the same way for all of them.
+        # If tasks run in different folders, only whole paths name a file in the same way for all
+        # of them.
         self._whole_paths = any(row.workdir != self._base for row in self._rows)
         self._number = self._numbers()
-        self._families: dict[str, list[int]] = {}
-        for number, kind in enumerate(() if run is None else run.workflow.kinds, len(self._rows)):
-            if kind not in self._number:
-                self._families.setdefault(kind, []).append(number)
-        for stem in {_stem(form) for form in forms if form.matrix}:  # here it means those of this file
-            self._families.pop(stem, None)
-        for number, row in enumerate(self._rows):
-            if row.form.matrix and (stem := _stem(row.form)):
-                self._families.setdefault(stem, []).append(number)
+        self._families = self._families_of(forms, run)
+        self._places = Places(path)
+        for row in self._rows:
+            self._refuse_places(row)
         self._outputs = [self._files(row, row.form.outputs) for row in self._rows]
-        self._writer = self._writers({} if run is None else self._made_by(run))
+        self._writer = self._writers(run)
         self._ids = _Names(self._number)
         self._written = _Names(self._writer, are_paths=True)
         self._written_list = list(self._writer)
-        self._told = {self._called(joined(self._base, name)): facts for name, facts in file.files.items()}
+        self._told = {
+            self._called(joined(self._base, name)): facts for name, facts in file.files.items()
+        }
         self._mounts: Sequence[tuple[VolumeMount, ...]] = ()
         self._extracts: Sequence[tuple[Extract, ...]] = ()
         if file.volumes or any(form.mounts or form.extract for form in forms):
             self._mount(file.volumes)
+
+    def _families_of(self, forms: Sequence[TaskForm], run: Runnable | None) -> dict[str, list[int]]:
+        """The tasks of each form with a matrix, and of each kind of the run. A name that both have
+        means those of this file."""
+        families: dict[str, list[int]] = {}
+        if run is not None:
+            for number, kind in enumerate(run.workflow.kinds, len(self._rows)):
+                if kind not in self._number:
+                    families.setdefault(kind, []).append(number)
+        for stem in {_stem(form) for form in forms if form.matrix}:
+            families.pop(stem, None)
+        for number, row in enumerate(self._rows):
+            if row.form.matrix and (stem := _stem(row.form)):
+                families.setdefault(stem, []).append(number)
+        return families
 
     def runnable(self) -> Runnable:
         """The workflow and its steps."""
@@ -125,59 +169,123 @@ class _Expansion:
         commands = Commands(self._path)
         edges = 0
         for number, row in enumerate(self._rows):
-            form, outputs = row.form, list(dict.fromkeys(self._outputs[number]))
-            inputs = self._inputs(row)
-            named, asked = len(inputs), len(outputs) - len(form.extract)
-            for mount in self._mounts[number] if self._mounts else ():
-                inputs += [self._called(mount.before)] if mount.before and "://" not in mount.before else []
-                outputs += [self._called(mount.after)] if mount.after else []
-            parents = self._parents(number, inputs)
+            files = self._all_files(number)
+            parents = self._parents(number, files.inputs)
             edges += len(parents)
             if edges > DEPENDENCIES_MAX:
                 problem = f"more than {DEPENDENCIES_MAX:,} dependencies"
-                raise self._fault(form.line, problem, "put a task between the families that meet here")
-            draft.kinds[number] = intern(form.kind or (_stem(form) or "task" if form.matrix else row.id))
-            draft.runtime_s[number] = form.runtime_s or DEFAULT_RUNTIME_S
-            draft.guessed_run_times += form.runtime_s is None
-            draft.cores[number], draft.nodes[number] = form.cores, form.nodes
-            draft.memory_bytes[number], draft.disk_bytes[number] = form.memory_bytes, form.disk_bytes
-            draft.count(number, form.counts)
+                fix = "put a task between the families that meet here"
+                raise self._fault(row.form.line, problem, fix)
             draft.parents.append(parents)
             draft.children.append(())
-            draft.inputs.append(draft.files.numbers(inputs))
-            draft.outputs.append(draft.files.numbers(outputs))
-            for file, facts in zip(self._outputs[number], form.made, strict=True):
-                _tell(draft.files, file, facts)
-            command, env, elsewhere = commands.filled(form, row.id, row.values, inputs[:named], outputs[:asked])
-            draft.commands[number] = command
-            known = form.runtime_s is not None
-            if form.replicas > 1 and (form.checkpoint or not elsewhere):
-                fix = "name them by {outputs} alone in the command, or leave replicas out"
-                what, fix = ("no checkpoints", "leave one of them out") if form.checkpoint else ("no outputs", fix)
-                raise self._fault(form.line, f"task {row.id} has replicas, but {what} that can be kept apart", fix)
-            volumes = (self._mounts[number], self._extracts[number]) if self._mounts else ()
-            more = form.where, form.replicas, self._checkpoint(row), *volumes
-            steps.append(Step(command, row.workdir, env, form.retries, known, elsewhere, *more))
+            self._draft_task(draft, number, files)
+            steps.append(self._step(commands, number, files))
+            draft.commands[number] = steps[-1].command
         if self._checkpoints:
             self._refuse_shared_checkpoints(file.id for file in draft.files.files())
         self._tell_of_files(draft.files)
-        for mount in dict.fromkeys(mount for mounts in self._mounts for mount in mounts):
-            facts = FileFacts(mount.size_bytes, *(() if mount.is_cache else (False, "pipeline")))
-            for path in (mount.after or mount.before,) if "://" not in mount.before else ():
-                _tell(draft.files, self._called(path), facts)
+        self._tell_of_volumes(draft.files)
         try:
             return Runnable(draft.workflow(), tuple(steps))
         except WorkflowError as error:
             line = self._line_of_circle(draft.parents.adjacency())
             raise InputError(self._path, str(error), line=line, fix="break it") from None
 
+    def _all_files(self, number: int) -> _TaskFiles:
+        row = self._rows[number]
+        inputs = self._inputs(row)
+        inputs_named = len(inputs)
+        outputs = list(dict.fromkeys(self._outputs[number]))
+        outputs_named = len(outputs) - len(row.form.extract)
+        if self._mounts:
+            for mount in self._mounts[number]:
+                if mount.before and "://" not in mount.before:
+                    inputs.append(self._called(mount.before))
+                if mount.after:
+                    outputs.append(self._called(mount.after))
+        return _TaskFiles(inputs, outputs, inputs_named, outputs_named)
+
+    def _draft_task(self, draft: Draft, number: int, files: _TaskFiles) -> None:
+        """What its form says of the task, and its files."""
+        row = self._rows[number]
+        form = row.form
+        draft.kinds[number] = intern(_kind(row))
+        draft.runtime_s[number] = form.runtime_s or DEFAULT_RUNTIME_S
+        draft.guessed_run_times += form.runtime_s is None
+        draft.cores[number] = form.cores
+        draft.nodes[number] = form.nodes
+        draft.memory_bytes[number] = form.memory_bytes
+        draft.disk_bytes[number] = form.disk_bytes
+        draft.count(number, form.counts)
+        draft.inputs.append(draft.files.numbers(files.inputs))
+        draft.outputs.append(draft.files.numbers(files.outputs))
+        for file, facts in zip(self._outputs[number], form.made, strict=True):
+            _tell(draft.files, file, facts)
+
+    def _step(self, commands: Commands, number: int, files: _TaskFiles) -> Step:
+        """What it takes to run the task."""
+        row = self._rows[number]
+        form = row.form
+        command, env, elsewhere = commands.filled(
+            form,
+            row.id,
+            row.values,
+            files.inputs[: files.inputs_named],
+            files.outputs[: files.outputs_named],
+        )
+        if form.replicas > 1:
+            self._refuse_replicas(row, has_folders=bool(elsewhere))
+        volumes: tuple[tuple[VolumeMount, ...], tuple[Extract, ...]] = ((), ())
+        if self._mounts:
+            volumes = (self._mounts[number], self._extracts[number])
+        return Step(
+            command,
+            row.workdir,
+            env,
+            form.retries,
+            form.runtime_s is not None,
+            elsewhere,
+            form.where,
+            form.replicas,
+            self._checkpoint(row),
+            *volumes,
+        )
+
+    def _refuse_replicas(self, row: TaskRow, *, has_folders: bool) -> None:
+        """Attempts that run at once need outputs of their own, and have one set of checkpoints."""
+        if row.form.checkpoint:
+            what = "no checkpoints"
+            fix = "leave one of them out"
+        elif not has_folders:
+            what = "no outputs"
+            fix = "name them by {outputs} alone in the command, or leave replicas out"
+        else:
+            return
+        problem = f"task {row.id} has replicas, but {what} that can be kept apart"
+        raise self._fault(row.form.line, problem, fix)
+
+    def _tell_of_volumes(self, files: FileTable) -> None:
+        """What a mount leaves goes when nothing needs it; what caches come from stays."""
+        for mount in dict.fromkeys(mount for mounts in self._mounts for mount in mounts):
+            if "://" in mount.before:
+                continue
+            facts = FileFacts(mount.size_bytes)
+            if not mount.is_cache:
+                facts = FileFacts(mount.size_bytes, keep=False, role="pipeline")
+            _tell(files, self._called(mount.after or mount.before), facts)
+
     def _mount(self, volumes: Mapping[str, VolumeForm]) -> None:
         """What tasks leave in scratch volumes for the next are files, too."""
         from windrow.formats.native.volumes import Volumes  # noqa: PLC0415  (few files have some)
 
         read = [self._inputs(row) for row in self._rows]
-        parents = [self._parents(number, files) for number, files in enumerate(read)] + [[] for _ in self._outside]
-        whole = [[[joined(self._base, file) for file in files] for files in sides] for sides in (read, self._outputs)]
+        parents = [self._parents(number, files) for number, files in enumerate(read)] + [
+            [] for _ in self._outside
+        ]
+        whole = [
+            [[joined(self._base, file) for file in files] for files in sides]
+            for sides in (read, self._outputs)
+        ]
         every = list(zip(*whole, strict=True))
         self._mounts, self._extracts = Volumes(self._base, self._name, volumes, self._fault).mounts(
             self._rows, every, parents
@@ -186,28 +294,46 @@ class _Expansion:
             self._writer |= {self._called(mount.after): number for mount in mounts if mount.after}
 
     def _tell_of_files(self, files: FileTable) -> None:
-        """What is said of files outside of tasks; then what tasks say of their outputs, where tasks read them."""
-        known = _Names(ids := [file.id for file in files.files()], are_paths=True) if self._told else None
-        for pattern, facts in self._told.items():
-            named = [pattern] if pattern in files else [ids[n] for n in known.matching(pattern)] if known else []
-            if not named:
-                what = f"is to stay at {facts.stays}" if facts.stays else "is described"
-                raise self._fault(1, f"{pattern} {what}, but no task reads or writes it", "correct its name")
-            for file in named:
-                _tell(files, file, facts)
+        """What is said of files outside of tasks; then what tasks say of their outputs, if tasks
+        read them."""
+        if self._told:
+            ids = [file.id for file in files.files()]
+            names = _Names(ids, are_paths=True)
+            for pattern, facts in self._told.items():
+                if pattern in files:
+                    named = [pattern]
+                else:
+                    named = [ids[n] for n in names.matching(pattern)]
+                if not named:
+                    self._refuse_unused(pattern, facts)
+                for file in named:
+                    _tell(files, file, facts)
         if any(row.form.keep is not None for row in self._rows):
             read = {file for row in self._rows for file in self._inputs(row)}
             for number, row in enumerate(self._rows):
-                for file in read.intersection(self._outputs[number]) if row.form.keep is not None else ():
-                    files.more.setdefault(file, {}).setdefault("keep", row.form.keep)
+                if row.form.keep is not None:
+                    for file in read.intersection(self._outputs[number]):
+                        files.more.setdefault(file, {}).setdefault("keep", row.form.keep)
+
+    def _refuse_unused(self, pattern: str, facts: FileFacts) -> None:
+        what = "is described"
+        if facts.stays:
+            what = f"is to stay at {facts.stays}"
+        problem = f"{pattern} {what}, but no task reads or writes it"
+        raise self._fault(1, problem, "correct its name")
 
     def _expanded(self, forms: Sequence[TaskForm]) -> Iterator[TaskRow]:
         total = 0
         for form in forms:
-            for values in form.matrix.combinations() if form.matrix else ({},):
+            combinations: Iterable[dict[str, str]] = ({},)
+            if form.matrix:
+                combinations = form.matrix.combinations()
+            for values in combinations:
                 total += 1
                 if total > TASKS_MAX:
-                    raise self._fault(form.line, f"more than {TASKS_MAX:,} tasks", "split the workflow")
+                    raise self._fault(
+                        form.line, f"more than {TASKS_MAX:,} tasks", "split the workflow"
+                    )
                 task_id = form.id.template.fill(values)
                 if values and not form.id.template.names:
                     task_id = "-".join((task_id, *values.values()))
@@ -218,7 +344,8 @@ class _Expansion:
 
     def _checkpoint(self, row: TaskRow) -> Checkpoint | None:
         """How the task keeps what it has done. The patterns of its files are noted."""
-        form, values = row.form, {**row.values, "id": row.id}
+        form = row.form
+        values = {**row.values, "id": row.id}
         if form.checkpoint is None:
             return None
         files = tuple(field.template.fill(values) for field in form.checkpoint_files)
@@ -227,16 +354,26 @@ class _Expansion:
             if not path.startswith(f"{row.workdir}/"):
                 problem = f"checkpoint files of {row.id} cannot be {file}"
                 raise self._fault(field.line, problem, "keep them in its folder")
+            if what := self._places.why_no_checkpoint(path):
+                problem = f"the checkpoint files {file} of {row.id} may be {what}"
+                raise self._fault(
+                    field.line, problem, 'give them a name of their own: "{id}.state-*"'
+                )
             self._checkpoints.append((self._called(path), row.id, field.line))
         return form.checkpoint._replace(files=files)
 
     def _refuse_shared_checkpoints(self, files: Iterable[str]) -> None:
-        """They are removed when their task has finished, so nothing else may be meant by their patterns."""
-        names, open_ = _Names(files, are_paths=True), list[tuple[str, str, str]]()
+        """They are removed when their task has finished, so nothing else may be meant by their
+        patterns."""
+        names = _Names(files, are_paths=True)
+        open_ = list[tuple[str, str, str]]()
         for pattern, task, line in sorted(self._checkpoints):
             (before, *_), after = pattern.split("*"), pattern.rpartition("*")[2]
             if names.matching(pattern):
-                problem = f"the checkpoint files {pattern} of {task} may be a file that a task reads or writes"
+                problem = (
+                    f"the checkpoint files {pattern} of {task} may be a file that a task "
+                    "reads or writes"
+                )
                 raise self._fault(line, problem, "give them a name that no input or output has")
             # In this order, whatever may mean the same file begins with a beginning of it.
             open_ = [one for one in open_ if before.startswith(one[0])]
@@ -251,7 +388,9 @@ class _Expansion:
         outside = frozenset(self._outside)
         for number, row in enumerate(self._rows):
             if row.id in outside:
-                raise self._fault(row.form.id.line, f"the run already has a task {row.id!r}", "rename this one")
+                raise self._fault(
+                    row.form.id.line, f"the run already has a task {row.id!r}", "rename this one"
+                )
             first = numbers.setdefault(row.id, number)
             if first != number:
                 other = self._rows[first].form
@@ -260,40 +399,65 @@ class _Expansion:
                     fix = "put every name of the matrix into the id, as {name}, or none of them"
                 problem = f"the task id {row.id!r} is given twice (first in line {other.id.line})"
                 raise self._fault(row.form.id.line, problem, fix)
-        return numbers | {task: len(self._rows) + number for number, task in enumerate(self._outside)}
+        return numbers | {
+            task: len(self._rows) + number for number, task in enumerate(self._outside)
+        }
 
     def _files(self, row: TaskRow, fields: Iterable[Field]) -> list[str]:
-        """The one name of each file that the task names: from the workflow's folder where it lies in there."""
-        return [self._called(joined(row.workdir, field.template.fill(row.values))) for field in fields]
+        """The one name of each file that the task names: from the workflow's folder if it lies
+        in there."""
+        return [
+            self._called(joined(row.workdir, field.template.fill(row.values))) for field in fields
+        ]
+
+    def _refuse_places(self, row: TaskRow) -> None:
+        for field in row.form.outputs:
+            path = joined(row.workdir, name := field.template.fill(row.values))
+            why, fix = self._places.why_not(path, outside=row.form.outside)
+            if why:
+                raise self._fault(field.line, f"{row.id} writes {name}, {why}", fix)
 
     def _called(self, path: str) -> str:
-        return path if self._whole_paths else path.removeprefix(f"{self._base}/")
+        if self._whole_paths:
+            return path
+        return path.removeprefix(f"{self._base}/")
 
     def _made_by(self, run: Runnable) -> dict[str, int]:
         """Which task of the run writes each file, as numbers and names are here."""
-        files, writers = run.workflow.files, {}
+        files = run.workflow.files
+        writers = {}
         for task, step in enumerate(run.steps):
             for f in run.workflow.outputs.of(task).tolist():
                 writers[self._called(joined(step.workdir, files[f].id))] = len(self._rows) + task
         return writers
 
-    def _writers(self, outside: Mapping[str, int]) -> dict[str, int]:
-        writers = dict(outside)
+    def _writers(self, run: Runnable | None) -> dict[str, int]:
+        writers: dict[str, int] = {}
+        if run is not None:
+            writers = self._made_by(run)
         for number, row in enumerate(self._rows):
             for file, field in zip(self._outputs[number], row.form.outputs, strict=True):
                 if any("*" in literal for literal in field.template.literals):
-                    raise self._fault(field.line, f"{row.id} writes {file}", "name outputs one by one, without *")
+                    raise self._fault(
+                        field.line, f"{row.id} writes {file}", "name outputs one by one, without *"
+                    )
                 first = writers.setdefault(file, number)
                 if first != number:
-                    problem = f"{row.id} writes {file}, and so does {list(self._number)[first]} ({self._place(first)})"
+                    problem = (
+                        f"{row.id} writes {file}, and so does {list(self._number)[first]} "
+                        f"({self._place(first)})"
+                    )
                     raise self._fault(field.line, problem, "let one task write each file")
         return writers
 
     def _place(self, number: int) -> str:
-        return f"line {self._rows[number].form.line}" if number < len(self._rows) else "in the run"
+        if number < len(self._rows):
+            return f"line {self._rows[number].form.line}"
+        return "in the run"
 
     def _inputs(self, row: TaskRow) -> list[str]:
-        """The files that the task reads, each once; a pattern means all that some task writes and it matches."""
+        """The files that the task reads, each once; a pattern means all that some task writes and
+        it matches."""
         files: dict[str, None] = {}
         for file, field in zip(self._files(row, row.form.inputs), row.form.inputs, strict=True):
             if "*" not in file or file in self._writer:
@@ -301,8 +465,13 @@ class _Expansion:
                 continue
             found = self._written.matching(file)
             if not found:
-                fix = "check the outputs of the other tasks; files that exist before the run are named one by one"
-                raise self._fault(field.line, f"{row.id} reads {file}, but no task writes such a file", fix)
+                fix = (
+                    "check the outputs of the other tasks; files that exist before the run are "
+                    "named one by one"
+                )
+                raise self._fault(
+                    field.line, f"{row.id} reads {file}, but no task writes such a file", fix
+                )
             files.update((self._written_list[number], None) for number in found)
         return list(files)
 
@@ -314,31 +483,51 @@ class _Expansion:
         if number in parents:
             raise self._fault(row.form.line, f"{row.id} comes after itself", "name others in after")
         for file in inputs:  # the task that writes it, or the nearest folder that holds it
-            while file not in self._writer and (folder := posixpath.dirname(file)) not in ("", file):
+            while file not in self._writer and (folder := posixpath.dirname(file)) not in (
+                "",
+                file,
+            ):
                 file = folder  # noqa: PLW2901
             if file in self._writer:
                 parents[self._writer[file]] = None
         if number in parents:
-            raise self._fault(row.form.line, f"{row.id} reads a file that it writes", "give the two different names")
+            raise self._fault(
+                row.form.line,
+                f"{row.id} reads a file that it writes",
+                "give the two different names",
+            )
         return list(parents)
 
     def _named(self, row: TaskRow, field: Field) -> Sequence[int]:
-        """The tasks that an entry of `after` means: one by its id, a family by its name, or those of a pattern."""
+        """The tasks that an entry of `after` means: one by its id, a family by its name, or those
+        of a pattern."""
         name = field.template.fill(row.values)
-        task, family = self._number.get(name), self._families.get(name, ())
+        task = self._number.get(name)
+        family = self._families.get(name, ())
         if task is not None and family and task not in family:
             problem = f"{name} is a task ({self._place(task)}) and also a family"
             raise self._fault(field.line, problem, f"rename one, or write {name}-* for the family")
         if task is not None:
             return (task,)
-        found = family or (self._ids.matching(name) if "*" in name else ())
+        if family:
+            return family
+        found: Sequence[int] = ()
+        if "*" in name:
+            found = self._ids.matching(name)
         if not found:
-            known = list(dict.fromkeys([*self._families, *list(self._number)[:10_000]]))
-            near = difflib.get_close_matches(name, known, n=1)
-            fix = f"did you mean {near[0]}?" if near else "name tasks of this file, by id, family or pattern"
-            fix = fix.replace("this file", "this file or of the run") if self._outside else fix
-            raise self._fault(field.line, f"{row.id} comes after {name}, which is not a task", fix)
+            problem = f"{row.id} comes after {name}, which is not a task"
+            raise self._fault(field.line, problem, self._meant(name))
         return found
+
+    def _meant(self, name: str) -> str:
+        """Which task or family could be meant by a name that none has."""
+        known = list(dict.fromkeys([*self._families, *list(self._number)[:10_000]]))
+        near = difflib.get_close_matches(name, known, n=1)
+        if near:
+            return f"did you mean {near[0]}?"
+        if self._outside:
+            return "name tasks of this file or of the run, by id, family or pattern"
+        return "name tasks of this file, by id, family or pattern"
 
     def _line_of_circle(self, parents: Adjacency) -> int | None:
         try:
@@ -353,18 +542,35 @@ class _Expansion:
 
 def _tell(files: FileTable, file: str, facts: FileFacts) -> None:
     files.state_size(file, facts.size_bytes, by_writer=facts.size_bytes > 0)
-    said = {name: value for name, value in facts._asdict().items() if name != "size_bytes" and value not in (None, "")}
+    said = {
+        name: value
+        for name, value in facts._asdict().items()
+        if name != "size_bytes" and value not in (None, "")
+    }
     if said:
         files.more[file] = files.more.get(file, {}) | said
 
 
 def joined(folder: str, path: str) -> str:
-    """The path from a folder, as one of its many spellings. By text alone: links are not followed."""
+    """The path from a folder, as one of its many spellings. By text alone: links are not
+    followed."""
     whole = posixpath.normpath(posixpath.join(folder, path))
-    return whole[1:] if whole.startswith("//") else whole
+    if whole.startswith("//"):
+        return whole[1:]
+    return whole
+
+
+def _kind(row: TaskRow) -> str:
+    """What a task is compared by: its family, or itself, unless it says more."""
+    if row.form.kind:
+        return row.form.kind
+    if row.form.matrix:
+        return _stem(row.form) or "task"
+    return row.id
 
 
 def _stem(form: TaskForm) -> str:
-    """What all tasks of a form are called together: the id's text before the first placeholder, else all its text."""
+    """What all tasks of a form are called together: the id's text before the first placeholder,
+    else all its text."""
     literals = form.id.template.literals
     return literals[0].rstrip("-_.:/ ") or "".join(literals).strip("-_.:/ ")

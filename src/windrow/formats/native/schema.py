@@ -1,7 +1,9 @@
-"""From the parts of a native file to task forms: keys known, values of the right kind, defaults applied.
+"""From the parts of a native file to task forms: keys known, values of the right kind, defaults
+applied.
 
-A form is one entry under `tasks`, not yet multiplied by its matrix and with its placeholders still open.
-`native.schema.json` says the same for editors and other programs; a test holds the two together.
+A form is one entry under `tasks`, not yet multiplied by its matrix and with its placeholders still
+open. `native.schema.json`, which says the same for editors and other programs, is made from the
+tables at the end of this module (`json_schema.py`).
 """
 
 from __future__ import annotations
@@ -9,7 +11,7 @@ from __future__ import annotations
 import difflib
 import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -20,7 +22,9 @@ from windrow.formats.native.text import Template
 from windrow.formats.native.yaml_source import Items, Node, Scalar, YamlTable
 from windrow.model.bounds import COUNT_MAX, DURATION_S_MAX, SIZE_BYTES_MAX
 from windrow.model.checkpoint import SIGNALS, Checkpoint
+from windrow.model.duration import seconds_in
 from windrow.model.resources import GPUS, Counts, is_name
+from windrow.model.size import size_in
 from windrow.model.volume import POLICIES
 
 if TYPE_CHECKING:
@@ -35,11 +39,6 @@ SHELL_NAMES = ("strict", "bash", "sh")
 RETRIES_MAX = 100
 REPLICAS_MAX = 3
 
-_DURATION = re.compile(r"([0-9]{1,12}(?:\.[0-9]{1,6})?) ?([smhdw]?)")
-_SECONDS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
-_MEMORY = re.compile(r"([0-9]{1,12}(?:\.[0-9]{1,6})?) ?(?:([kKMGTP])(i?B)?|B)")
-_POWER = {"k": 1, "K": 1, "M": 2, "G": 3, "T": 4, "P": 5}
-_LONG_NUMBER = re.compile(r"[0-9]{13}")
 _UNSUPPORTED = {
     "gpu": "write gpus: with a number",
     "depends": "write after: with the ids of other tasks",
@@ -47,6 +46,10 @@ _UNSUPPORTED = {
     "timeout": "a task has no time limit of its own; runtime says how long it is expected to take",
 }
 _ENV_NAME = re.compile(r"[^=\0]+")
+_CHECKPOINT_EXAMPLE = 'write {files: "state-*", signal: USR1, notice: 2m}'
+_VOLUME_EXAMPLE = (
+    "write {from: db/, size: 600MB} for a read-only one, {scratch: 2GB} for one to write to"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +61,8 @@ class Field:
 
 
 class FileFacts(NamedTuple):
-    """What is said of a file beside its name: its size, 0 where that is not known, and as in a `File`."""
+    """What is said of a file beside its name: its size, 0 if that is not known, and as in a
+    `File`."""
 
     size_bytes: int = 0
     keep: bool | None = None
@@ -67,7 +71,8 @@ class FileFacts(NamedTuple):
 
 
 class VolumeForm(NamedTuple):
-    """One entry under `volumes`. `source`: where the files of a cache volume are. `per`: of which text each has one."""
+    """One entry under `volumes`. `source`: where the files of a cache volume are. `per`: of which
+    text each has one."""
 
     line: int
     size_bytes: int
@@ -77,7 +82,8 @@ class VolumeForm(NamedTuple):
 
 
 class FileForm(NamedTuple):
-    """What a file says: the workflow's name, its tasks, and what it says of files and volumes outside of tasks."""
+    """What a file says: the workflow's name, its tasks, and what it says of files and volumes
+    outside of tasks."""
 
     name: str
     tasks: list[TaskForm]
@@ -88,11 +94,13 @@ class FileForm(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class TaskForm:
-    """One entry under `tasks`. A command with `is_shell` is one field of code, else a field for each argument.
+    """One entry under `tasks`. A command with `is_shell` is one field of code, else a field for
+    each argument.
 
-    `shell` is what runs such code: one of SHELL_NAMES, or a program and its options. `keep` is for those of its outputs
-    that tasks read, where the file itself says nothing. `mounts` are paths with names of volumes; `extract` says of the
-    last ones of its `outputs` from where in its volumes they are taken.
+    `shell` is what runs such code: one of SHELL_NAMES, or a program and its options. `keep` is for
+    those of its outputs that tasks read, if the file itself says nothing. `mounts` are paths
+    with names of volumes; `extract` says of the last ones of its `outputs` from where in its
+    volumes they are taken.
     """
 
     line: int
@@ -104,6 +112,7 @@ class TaskForm:
     outputs: tuple[Field, ...] = ()
     made: tuple[FileFacts, ...] = ()
     keep: bool | None = None
+    outside: bool = False
     after: tuple[Field, ...] = ()
     env: tuple[tuple[str, Field], ...] = ()
     workdir: Field | None = None
@@ -125,12 +134,14 @@ class TaskForm:
 
 
 def read_form(path: AnyPath, root: Node) -> FileForm:
-    """What the file says. InputError, with line and fix, for the first thing that cannot be used."""
+    """What the file says. InputError, with line and fix, for the first thing that cannot be
+    used."""
     return _Reader(path).workflow(root)
 
 
 class _Reader:
-    """Turns nodes into values. Each method raises an InputError that names the key, the line and the fix."""
+    """Turns nodes into values. Each method raises an InputError that names the key, the line and
+    the fix."""
 
     def __init__(self, path: AnyPath) -> None:
         self._path = path
@@ -138,34 +149,62 @@ class _Reader:
 
     def workflow(self, root: Node) -> FileForm:
         if not isinstance(root, YamlTable):
-            raise self._fault(root, "not a workflow", "write a mapping with the keys name and tasks")
-        entries = self._entries(root, _WORKFLOW_KEYS, "a workflow")
+            raise self._fault(
+                root, "not a workflow", "write a mapping with the keys name and tasks"
+            )
+        entries = self._entries(root, WORKFLOW_KEYS, "a workflow")
         if "tasks" not in entries:
             raise self._fault(root, "a workflow without tasks", "add tasks: with a list under it")
-        tasks = entries["tasks"]
-        if not isinstance(tasks, Items):
-            raise self._fault(tasks, f"tasks is {_shown(tasks)}, not a list of tasks", "write each task as - id: NAME")
-        if not tasks.items:
-            raise self._fault(tasks, "the list of tasks is empty", "write at least one task: - id: NAME")
-        defaults = self._values(entries["defaults"], DEFAULT_KEYS, "defaults") if "defaults" in entries else {}
-        name = self._name(entries["name"]) if "name" in entries else bare_name(self._path)
-        stays = entries.get("stays")
-        if not isinstance(stays, YamlTable | None):
-            raise self._fault(stays, f"stays is {_shown(stays)}", "write files with sites: stays: {big.dat: west}")
-        files = entries.get("files")
-        if not isinstance(files, YamlTable | None):
-            raise self._fault(files, f"files is {_shown(files)}", 'write files: {"part-*": {size: 2GB, keep: false}}')
-        told = (
-            {}
-            if files is None
-            else {file.text: self.file(facts, f"files {file.text}") for file, facts in files.entries}
-        )
-        for file, site in () if stays is None else stays.entries:
-            told[file.text] = told.get(file.text, FileFacts())._replace(stays=self.site(site, "stays"))
+        tasks = self._list_of_tasks(entries["tasks"])
+        defaults: dict[str, Any] = {}
+        if "defaults" in entries:
+            defaults = self._values(entries["defaults"], DEFAULT_KEYS, "defaults")
+        if "name" in entries:
+            name = self._name(entries["name"])
+        else:
+            name = bare_name(self._path)
+        files = self._facts(entries.get("files"), entries.get("stays"))
         if "home" in entries:
             self._home = self.kind(entries["home"], "home")
-        volumes = self._volumes(entries["volumes"]) if "volumes" in entries else {}
-        return FileForm(name, [self._task(node, defaults) for node in tasks.items], told, volumes)
+        volumes: dict[str, VolumeForm] = {}
+        if "volumes" in entries:
+            volumes = self._volumes(entries["volumes"])
+        return FileForm(name, [self._task(node, defaults) for node in tasks.items], files, volumes)
+
+    def _list_of_tasks(self, tasks: Node) -> Items:
+        if not isinstance(tasks, Items):
+            raise self._fault(
+                tasks,
+                f"tasks is {_shown(tasks)}, not a list of tasks",
+                "write each task as - id: NAME",
+            )
+        if not tasks.items:
+            raise self._fault(
+                tasks, "the list of tasks is empty", "write at least one task: - id: NAME"
+            )
+        return tasks
+
+    def _facts(self, files: Node | None, stays: Node | None) -> dict[str, FileFacts]:
+        """What is said of files outside of tasks, by name or pattern."""
+        if not isinstance(stays, YamlTable | None):
+            raise self._fault(
+                stays, f"stays is {_shown(stays)}", "write files with sites: stays: {big.dat: west}"
+            )
+        if not isinstance(files, YamlTable | None):
+            raise self._fault(
+                files,
+                f"files is {_shown(files)}",
+                'write files: {"part-*": {size: 2GB, keep: false}}',
+            )
+        told: dict[str, FileFacts] = {}
+        if files is not None:
+            for file, facts in files.entries:
+                told[file.text] = self.file(facts, f"files {file.text}")
+        if stays is not None:
+            for file, site in stays.entries:
+                known = told.get(file.text, FileFacts())
+                told[file.text] = known._replace(stays=self.site(site, "stays"))
+        return told
 
     def _task(self, node: Node, defaults: Mapping[str, Any]) -> TaskForm:
         values = self._values(node, TASK_KEYS, "a task")
@@ -178,13 +217,12 @@ class _Reader:
         counts[GPUS] = values.pop(GPUS, 0)
         values.pop("resources", None)
         values["counts"] = tuple(sorted((name, count) for name, count in counts.items() if count))
-        site = values.pop("site", "")
-        conditions = [f"site == '{site}'" if site else "", f"({values['where']})" if "where" in values else ""]
-        values["where"] = " && ".join(filter(None, conditions))
+        values["where"] = _condition(values.pop("site", ""), values.get("where"))
         extract = values.pop("extract", ())
         made = (*values.pop("outputs", ()), *((field, FileFacts()) for _, field in extract))
         values["extract"] = tuple(field for field, _ in extract)
-        values |= {"outputs": tuple(field for field, _ in made), "made": tuple(facts for _, facts in made)}
+        values["outputs"] = tuple(field for field, _ in made)
+        values["made"] = tuple(facts for _, facts in made)
         if "checkpoint" in values:
             values["checkpoint"], values["checkpoint_files"] = values["checkpoint"]
         fields, is_shell = values.pop("command")
@@ -193,17 +231,23 @@ class _Reader:
     def _values(self, node: Node, known: tuple[str, ...], what: str) -> dict[str, Any]:
         """The values of the keys that are there, by the form's names for them."""
         if not isinstance(node, YamlTable):
-            raise self._fault(node, f"{what} is not a mapping", f"write keys with values: {known[0]}: ...")
+            raise self._fault(
+                node, f"{what} is not a mapping", f"write keys with values: {known[0]}: ..."
+            )
         entries = self._entries(node, known, what)
-        return {_FORM_NAMES.get(key, key): _READERS[key](self, value, key) for key, value in entries.items()}
+        return {
+            _FORM_NAMES.get(key, key): READERS[key](self, value, key)
+            for key, value in entries.items()
+        }
 
     def _entries(self, table: YamlTable, known: tuple[str, ...], what: str) -> dict[str, Node]:
         for key, _ in table.entries:
             if key.text not in known:
                 near = difflib.get_close_matches(key.text, known, n=1, cutoff=0.75)
-                fix = _UNSUPPORTED.get(key.text.lower()) or (
-                    f"did you mean {near[0]}?" if near else f"the keys are {', '.join(known)}"
-                )
+                fix = f"the keys are {', '.join(known)}"
+                if near:
+                    fix = f"did you mean {near[0]}?"
+                fix = _UNSUPPORTED.get(key.text.lower()) or fix
                 raise self._fault(key, f"{what} has no key {key.text!r}", fix)
         return {key.text: value for key, value in table.entries}
 
@@ -226,7 +270,9 @@ class _Reader:
             raise self._fault(node, f"shell is {_shown(node)}", fix)
         words = [self._field(item, "an option of shell") for item in node.items]
         if any(word.template.names for word in words) or not words[0].template.fill({}).strip():
-            raise self._fault(node, "shell is not a program and its options, without placeholders", fix)
+            raise self._fault(
+                node, "shell is not a program and its options, without placeholders", fix
+            )
         return tuple(word.template.fill({}) for word in words)
 
     def text(self, node: Node, key: str) -> Field:
@@ -237,53 +283,80 @@ class _Reader:
         return field
 
     def texts(self, node: Node, key: str) -> tuple[Field, ...]:
-        items = node.items if isinstance(node, Items) else (node,)
+        if isinstance(node, Items):
+            items = node.items
+        else:
+            items = (node,)
         return tuple(self.text(item, key) for item in items)
 
     def outputs(self, node: Node, key: str) -> tuple[tuple[Field, FileFacts], ...]:
         """Each with what is said of it."""
         if not isinstance(node, YamlTable):
             return tuple((field, FileFacts()) for field in self.texts(node, key))
-        return tuple((self.text(name, key), self.file(facts, f"{key} {name.text}")) for name, facts in node.entries)
+        return tuple(
+            (self.text(name, key), self.file(facts, f"{key} {name.text}"))
+            for name, facts in node.entries
+        )
 
     def file(self, node: Node, key: str) -> FileFacts:
         """A size, nothing, or a mapping."""
         if not isinstance(node, YamlTable) or not node.entries:
             unknown = isinstance(node, Scalar) and node.value is None
-            return FileFacts() if unknown else FileFacts(self.memory(node, key))
-        entries = self._entries(node, _FILE_KEYS, key)
+            if unknown:
+                return FileFacts()
+            return FileFacts(self.memory(node, key))
+        entries = self._entries(node, FILE_KEYS, key)
         role = entries.get("role")
         if role is not None:
             from windrow.storage.roles import Role  # noqa: PLC0415  (most are inferred)
 
             if not (isinstance(role, Scalar) and role.text in list(Role)):
-                raise self._fault(role, f"role of {key} is {_shown(role)}", f"write one of {', '.join(Role)}")
-        return FileFacts(
-            self.memory(entries["size"], f"size of {key}") if "size" in entries else 0,
-            self.truth(entries["keep"], f"keep of {key}") if "keep" in entries else None,
-            "" if role is None else role.text,
-        )
+                raise self._fault(
+                    role, f"role of {key} is {_shown(role)}", f"write one of {', '.join(Role)}"
+                )
+        facts = FileFacts()
+        if "size" in entries:
+            facts = facts._replace(size_bytes=self.memory(entries["size"], f"size of {key}"))
+        if "keep" in entries:
+            facts = facts._replace(keep=self.truth(entries["keep"], f"keep of {key}"))
+        if role is not None:
+            facts = facts._replace(role=role.text)
+        return facts
 
     def truth(self, node: Node, key: str) -> bool:
-        value = node.value if isinstance(node, Scalar) else None
+        if isinstance(node, Scalar):
+            value = node.value
+        else:
+            value = None
         if not isinstance(value, bool):
-            raise self._fault(node, f"{key} is {_shown(node)}", "write true or false, without quotes")
+            raise self._fault(
+                node, f"{key} is {_shown(node)}", "write true or false, without quotes"
+            )
         return value
 
     def env(self, node: Node, key: str) -> dict[str, Field]:
         if not isinstance(node, YamlTable):
-            raise self._fault(node, "env is not a mapping", "write names with values: env: {LEVEL: 3}")
+            raise self._fault(
+                node, "env is not a mapping", "write names with values: env: {LEVEL: 3}"
+            )
         for name, _ in node.entries:
             if not _ENV_NAME.fullmatch(name.text):
-                raise self._fault(name, f"the variable {name.text!r}", "a name is not empty and has no =")
+                raise self._fault(
+                    name, f"the variable {name.text!r}", "a name is not empty and has no ="
+                )
         return {name.text: self._field(value, f"{key} {name.text}") for name, value in node.entries}
 
     def resources(self, node: Node, key: str) -> dict[str, int]:
         if not isinstance(node, YamlTable):
-            raise self._fault(node, f"{key} is not a mapping", "write names with numbers: resources: {matlab: 1}")
+            raise self._fault(
+                node, f"{key} is not a mapping", "write names with numbers: resources: {matlab: 1}"
+            )
         for name, _ in node.entries:
             if name.text == GPUS or not is_name(name.text):
-                fix = "write gpus, disk, memory, cores and nodes beside it; other names are of letters, digits and _"
+                fix = (
+                    "write gpus, disk, memory, cores and nodes beside it; other names are of "
+                    "letters, digits and _"
+                )
                 raise self._fault(name, f"the resource {name.text!r}", fix)
         return {name.text: self.count(value, key) for name, value in node.entries}
 
@@ -291,13 +364,17 @@ class _Reader:
         field = self.text(node, key)
         if field.template.names:
             name = field.template.names[0]
-            raise self._fault(node, f"{key} has the placeholder {{{name}}}, but is one for all", "write it out")
+            raise self._fault(
+                node, f"{key} has the placeholder {{{name}}}, but is one for all", "write it out"
+            )
         return field.template.fill({})
 
     def site(self, node: Node, key: str) -> str:
         name = self.kind(node, key)
         if "'" in name or "," in name:
-            raise self._fault(node, f"{key} is {name!r}", "write the name of a site, as --on takes it")
+            raise self._fault(
+                node, f"{key} is {name!r}", "write the name of a site, as --on takes it"
+            )
         return name
 
     def where(self, node: Node, key: str) -> str:
@@ -308,79 +385,154 @@ class _Reader:
 
     def checkpoint(self, node: Node, key: str) -> tuple[Checkpoint, tuple[Field, ...]]:
         """What it says but for the files, whose names may have placeholders."""
-        example = 'write {files: "state-*", signal: USR1, notice: 2m}'
         if not isinstance(node, YamlTable):
-            raise self._fault(node, f"{key} is {_shown(node)}", example)
-        entries = self._entries(node, _CHECKPOINT_KEYS, key)
+            raise self._fault(node, f"{key} is {_shown(node)}", _CHECKPOINT_EXAMPLE)
+        entries = self._entries(node, CHECKPOINT_KEYS, key)
         if "files" not in entries:
-            raise self._fault(node, f"a {key} without files", f"name those that it writes: {example}")
-        files = self.texts(entries["files"], f"files of {key}")
+            raise self._fault(
+                node, f"a {key} without files", f"name those that it writes: {_CHECKPOINT_EXAMPLE}"
+            )
+        files = self._checkpoint_files(entries["files"], key)
+        signal = self._checkpoint_signal(entries.get("signal"), key)
+        if not signal and "every" in entries:
+            raise self._fault(
+                entries["every"],
+                f"every of {key} without a signal",
+                f"name the signal too: {_CHECKPOINT_EXAMPLE}",
+            )
+        times = {
+            f"{name}_s": self.duration(entries[name], f"{name} of {key}")
+            for name in _TIMES
+            if name in entries
+        }
+        stays = "keep_existing" in entries and self.truth(
+            entries["keep_existing"], f"keep_existing of {key}"
+        )
+        return Checkpoint((), signal, **times, keep_existing=stays), files
+
+    def _checkpoint_files(self, node: Node, key: str) -> tuple[Field, ...]:
+        files = self.texts(node, f"files of {key}")
         if not files:
-            raise self._fault(entries["files"], f"files of {key} is an empty list", example)
+            raise self._fault(node, f"files of {key} is an empty list", _CHECKPOINT_EXAMPLE)
         for field in files:
             path = "x".join(field.template.literals)
-            if path.startswith("/") or ".." in path.split("/") or not path.replace("*", "").strip("./ "):
-                problem = f"files of {key} cannot be {path!r}"
+            is_outside = path.startswith("/") or ".." in path.split("/")
+            if is_outside or not path.replace("*", "").strip("./ "):
                 raise InputError(
-                    self._path, problem, line=field.line, fix='name some in the folder of the task: "state-*"'
+                    self._path,
+                    f"files of {key} cannot be {path!r}",
+                    line=field.line,
+                    fix='name some in the folder of the task: "state-*"',
                 )
-        asked = entries.get("signal")
-        if asked is not None and not (isinstance(asked, Scalar) and asked.text in SIGNALS):
-            raise self._fault(asked, f"signal of {key} is {_shown(asked)}", f"write one of {', '.join(SIGNALS)}")
-        if asked is None and "every" in entries:
-            raise self._fault(entries["every"], f"every of {key} without a signal", f"name the signal too: {example}")
-        times = {f"{name}_s": self.duration(entries[name], f"{name} of {key}") for name in _TIMES if name in entries}
-        return Checkpoint((), asked.text if isinstance(asked, Scalar) else "", **times), files
+        return files
+
+    def _checkpoint_signal(self, node: Node | None, key: str) -> str:
+        if node is None:
+            return ""
+        if not (isinstance(node, Scalar) and node.text in SIGNALS):
+            raise self._fault(
+                node, f"signal of {key} is {_shown(node)}", f"write one of {', '.join(SIGNALS)}"
+            )
+        return node.text
 
     def _volumes(self, node: Node) -> dict[str, VolumeForm]:
-        from windrow.storage.replicas import RULES  # noqa: PLC0415  (few files have volumes)
-
-        example = "write {from: db/, size: 600MB} for a read-only one, {scratch: 2GB} for one to write to"
         if not isinstance(node, YamlTable):
-            raise self._fault(node, f"volumes is {_shown(node)}", f"write names with what they are: {example}")
+            raise self._fault(
+                node,
+                f"volumes is {_shown(node)}",
+                f"write names with what they are: {_VOLUME_EXAMPLE}",
+            )
         found = {}
         for name, said in node.entries:
             key = f"volume {name.text}"
             if not is_name(name.text):
-                raise self._fault(name, f"the volume {name.text!r}", "name it by letters, digits and _, a letter first")
+                raise self._fault(
+                    name,
+                    f"the volume {name.text!r}",
+                    "name it by letters, digits and _, a letter first",
+                )
             if not isinstance(said, YamlTable):
-                raise self._fault(said, f"{key} is {_shown(said)}", example)
-            given = {entry.text for entry, _ in said.entries}
-            entries = self._entries(said, _SCRATCH_KEYS if "scratch" in given else _CACHE_KEYS, key)
-            is_scratch, size, source = "scratch" in entries, "scratch" if "scratch" in entries else "size", ""
-            if not is_scratch and (missing := {"from", "size"} - given):
-                raise self._fault(said, f"{key} without {min(missing)}", example)
-            policy, rules = (entries.get("replicas"), RULES) if is_scratch else (entries.get("policy"), POLICIES)
-            if policy is not None and not (isinstance(policy, Scalar) and policy.text in rules):
-                raise self._fault(policy, f"{key} has {_shown(policy)}", f"write one of {', '.join(rules)}")
-            if not is_scratch:
-                source = self._at_home(self.kind(entries["from"], f"from of {key}"))
-            per = self.text(entries["per"], f"per of {key}").template if "per" in entries else None
-            size_bytes = self.memory(entries[size], f"{size} of {key}")
-            found[name.text] = VolumeForm(name.line, size_bytes, source, policy.text if policy else "", per)
+                raise self._fault(said, f"{key} is {_shown(said)}", _VOLUME_EXAMPLE)
+            if any(entry.text == "scratch" for entry, _ in said.entries):
+                found[name.text] = self._scratch(name.line, said, key)
+            else:
+                found[name.text] = self._cache(name.line, said, key)
         return found
 
+    def _scratch(self, line: int, said: YamlTable, key: str) -> VolumeForm:
+        """A volume that tasks write to."""
+        from windrow.agent.data.replicas import RULES  # noqa: PLC0415  (few files have volumes)
+
+        entries = self._entries(said, SCRATCH_KEYS, key)
+        policy = self._one_of(entries.get("replicas"), RULES, key)
+        per = None
+        if "per" in entries:
+            per = self.text(entries["per"], f"per of {key}").template
+        size_bytes = self.memory(entries["scratch"], f"scratch of {key}")
+        return VolumeForm(line, size_bytes, "", policy, per)
+
+    def _cache(self, line: int, said: YamlTable, key: str) -> VolumeForm:
+        """A volume of files that are there already."""
+        entries = self._entries(said, CACHE_KEYS, key)
+        missing = {"from", "size"} - {entry.text for entry, _ in said.entries}
+        if missing:
+            raise self._fault(said, f"{key} without {min(missing)}", _VOLUME_EXAMPLE)
+        policy = self._one_of(entries.get("policy"), POLICIES, key)
+        source = self._at_home(self.kind(entries["from"], f"from of {key}"))
+        size_bytes = self.memory(entries["size"], f"size of {key}")
+        return VolumeForm(line, size_bytes, source, policy, None)
+
+    def _one_of(self, node: Node | None, rules: Collection[str], key: str) -> str:
+        if node is None:
+            return ""
+        if not (isinstance(node, Scalar) and node.text in rules):
+            raise self._fault(node, f"{key} has {_shown(node)}", f"write one of {', '.join(rules)}")
+        return node.text
+
     def _at_home(self, path: str) -> str:
-        """The path from home, where that is given."""
-        return path if not self._home or path.startswith("/") or "://" in path else f"{self._home.rstrip('/')}/{path}"
+        """The path from home, if that is given."""
+        if not self._home or path.startswith("/") or "://" in path:
+            return path
+        return f"{self._home.rstrip('/')}/{path}"
 
     def mounts(self, node: Node, key: str) -> tuple[tuple[str, str, int], ...]:
         """Paths with volumes; of a list of volumes, each goes by its own name."""
         if not isinstance(node, YamlTable):
-            items = node.items if isinstance(node, Items) else (node,)
-            return tuple((name, name, item.line) for item in items if (name := self.kind(item, key)))
+            if isinstance(node, Items):
+                items = node.items
+            else:
+                items = (node,)
+            return tuple(
+                (name, name, item.line) for item in items if (name := self.kind(item, key))
+            )
         for path, _ in node.entries:
-            if not path.text.startswith("/") or not path.text.strip("/.") or "{" in path.text or "\0" in path.text:
+            if (
+                not path.text.startswith("/")
+                or not path.text.strip("/.")
+                or "{" in path.text
+                or "\0" in path.text
+            ):
                 fix = "write absolute paths with volumes, like {/db: genome}, or a list of volumes"
                 raise self._fault(path, f"{key} has the path {path.text!r}", fix)
-        return tuple((path.text, self.kind(name, f"{key} {path.text}"), path.line) for path, name in node.entries)
+        return tuple(
+            (path.text, self.kind(name, f"{key} {path.text}"), path.line)
+            for path, name in node.entries
+        )
 
     def extract(self, node: Node, key: str) -> tuple[tuple[Field, Field], ...]:
         """Paths in volumes with the names as which they are kept, at home."""
         if not isinstance(node, YamlTable):
-            raise self._fault(node, f"{key} is {_shown(node)}", "write extract: {/tmp/best: best.txt}")
-        fields = [(self.text(path, key), self.text(name, f"{key} {path.text}")) for path, name in node.entries]
-        return tuple((path, replace(kept, template=kept.template.after(self._at_home))) for path, kept in fields)
+            raise self._fault(
+                node, f"{key} is {_shown(node)}", "write extract: {/tmp/best: best.txt}"
+            )
+        fields = [
+            (self.text(path, key), self.text(name, f"{key} {path.text}"))
+            for path, name in node.entries
+        ]
+        return tuple(
+            (path, replace(kept, template=kept.template.after(self._at_home)))
+            for path, kept in fields
+        )
 
     def matrix(self, node: Node, _key: str) -> Matrix:
         from windrow.formats.native.matrix import MatrixReader  # noqa: PLC0415  (few files have one)
@@ -388,50 +540,74 @@ class _Reader:
         return MatrixReader(self._path).read(node)
 
     def duration(self, node: Node, key: str) -> float:
-        value = node.value if isinstance(node, Scalar) else None
+        if isinstance(node, Scalar):
+            value = node.value
+        else:
+            value = None
         seconds = math.nan
-        if isinstance(value, str) and (found := _DURATION.fullmatch(value)):
-            seconds = float(found[1]) * _SECONDS[found[2]]
+        if isinstance(value, str):
+            seconds = seconds_in(value)
         elif isinstance(value, int | float) and not isinstance(value, bool):
             seconds = float(value)
-        if isinstance(value, str) and _LONG_NUMBER.match(value):
-            seconds = math.inf
-        if seconds > DURATION_S_MAX or not seconds > 0:
-            fix = f"write at most {DURATION_S_MAX // 86400:,}d (31 years)"
-            fix = fix if seconds > 0 else "write a time above 0, like 90, 90s, 5m or 1.5h"
-            raise self._fault(node, f"{key} is {_shown(node)}", fix)
+        if seconds > DURATION_S_MAX:
+            raise self._fault(
+                node,
+                f"{key} is {_shown(node)}",
+                f"write at most {DURATION_S_MAX // 86400:,}d (31 years)",
+            )
+        if not seconds > 0:
+            raise self._fault(
+                node, f"{key} is {_shown(node)}", "write a time above 0, like 90, 90s, 5m or 1.5h"
+            )
         return seconds
 
     def memory(self, node: Node, key: str) -> int:
-        found = _MEMORY.fullmatch(node.text) if isinstance(node, Scalar) else None
-        size = 0.0
-        if found:
-            base = 1000 if found[3] == "B" else 1024
-            size = float(found[1]) * base ** _POWER.get(found[2], 0)
-        elif isinstance(node, Scalar) and _LONG_NUMBER.match(node.text):
-            size = math.inf
-        if size > SIZE_BYTES_MAX or not size > 0:
-            fix = "write at most 8192TiB (9 PB)" if size > 0 else "write a size with its unit, like 500MB or 4GiB"
-            raise self._fault(node, f"{key} is {_shown(node)}", fix)
+        has_unit = isinstance(node, Scalar) and node.text[-1:].isalpha()
+        if isinstance(node, Scalar):
+            size = size_in(node.text)
+        else:
+            size = None
+        if size is not None and size > SIZE_BYTES_MAX:
+            raise self._fault(node, f"{key} is {_shown(node)}", "write at most 8192TiB (9 PB)")
+        if not size or not has_unit:
+            raise self._fault(
+                node, f"{key} is {_shown(node)}", "write a size with its unit, like 500MB or 4GiB"
+            )
         return math.ceil(size)
 
     def count(self, node: Node, key: str) -> int:
-        least, most = _COUNTS[key]
-        value = node.value if isinstance(node, Scalar) else None
-        if isinstance(value, bool) or not isinstance(value, int | float) or not float(value).is_integer():
-            raise self._fault(node, f"{key} is {_shown(node)}", "write a whole number, without quotes")
+        least, most = COUNTS[key]
+        if isinstance(node, Scalar):
+            value = node.value
+        else:
+            value = None
+        if (
+            isinstance(value, bool)
+            or not isinstance(value, int | float)
+            or not float(value).is_integer()
+        ):
+            raise self._fault(
+                node, f"{key} is {_shown(node)}", "write a whole number, without quotes"
+            )
         if not least <= value <= most:
-            raise self._fault(node, f"{key} is {_shown(node)}", f"write a number from {least} to {most:,}")
+            raise self._fault(
+                node, f"{key} is {_shown(node)}", f"write a number from {least} to {most:,}"
+            )
         return int(value)
 
     def _name(self, node: Node) -> str:
         self.text(node, "name")
-        return node.text if isinstance(node, Scalar) else ""
+        if isinstance(node, Scalar):
+            return node.text
+        return ""
 
     def _field(self, node: Node, key: str) -> Field:
         if not isinstance(node, Scalar) or node.value is None:
             braces = 'put text that begins with a brace in quotes, like "{name}"'
-            fix = braces if isinstance(node, YamlTable) else 'write text; "" is an empty one'
+            if isinstance(node, YamlTable):
+                fix = braces
+            else:
+                fix = 'write text; "" is an empty one'
             raise self._fault(node, f"{key} is {_shown(node)}, not text", fix)
         if "\0" in node.text:
             raise self._fault(node, f"{key} has a NUL character", "remove it")
@@ -449,26 +625,31 @@ def _shown(node: Node) -> str:
             return "a mapping"
         case Scalar():
             text = node.text if len(node.text) <= 60 else f"{node.text[:57]}..."
-            return "nothing" if node.value is None else repr(text)
+            if node.value is None:
+                return "nothing"
+            return repr(text)
 
 
-_WORKFLOW_KEYS = ("name", "defaults", "tasks", "files", "stays", "home", "volumes")
-_CACHE_KEYS = ("from", "size", "policy")
-_SCRATCH_KEYS = ("scratch", "per", "replicas")
-_FILE_KEYS = ("size", "keep", "role")
+WORKFLOW_KEYS = ("name", "defaults", "tasks", "files", "stays", "home", "volumes")
+CACHE_KEYS = ("from", "size", "policy")
+SCRATCH_KEYS = ("scratch", "per", "replicas")
+FILE_KEYS = ("size", "keep", "role")
 _TIMES = ("notice", "every")
-_CHECKPOINT_KEYS = ("files", "signal", *_TIMES)
-_COUNTS = {"cores": (1, COUNT_MAX), "retries": (0, RETRIES_MAX), "replicas": (1, REPLICAS_MAX)} | dict.fromkeys(
-    ("nodes", GPUS, "resources"), (0, COUNT_MAX)
-)
+CHECKPOINT_KEYS = ("files", "signal", *_TIMES, "keep_existing")
+COUNTS = {
+    "cores": (1, COUNT_MAX),
+    "retries": (0, RETRIES_MAX),
+    "replicas": (1, REPLICAS_MAX),
+} | dict.fromkeys(("nodes", GPUS, "resources"), (0, COUNT_MAX))
 _FORM_NAMES = {"memory": "memory_bytes", "disk": "disk_bytes", "runtime": "runtime_s"}
-_READERS: Mapping[str, Callable[[_Reader, Node, str], Any]] = {
+READERS: Mapping[str, Callable[[_Reader, Node, str], Any]] = {
     "id": _Reader.text,
     "command": _Reader.command,
     "shell": _Reader.shell,
     "inputs": _Reader.texts,
     "outputs": _Reader.outputs,
     "keep": _Reader.truth,
+    "outside": _Reader.truth,
     "after": _Reader.texts,
     "cores": _Reader.count,
     "nodes": _Reader.count,
@@ -490,11 +671,36 @@ _READERS: Mapping[str, Callable[[_Reader, Node, str], Any]] = {
     "extract": _Reader.extract,
 }
 
-TASK_KEYS = tuple(_READERS)
+WAYS = {key: how.__name__ for key, how in READERS.items()}
+"""How each key of a task is read."""
+
+TASK_KEYS = tuple(READERS)
 """What a task may say."""
 
 DEFAULT_KEYS = (
-    *("shell", "cores", "nodes", "memory", "gpus", "disk", "resources", "runtime", "retries", "env", "workdir"),
+    *(
+        "shell",
+        "cores",
+        "nodes",
+        "memory",
+        "gpus",
+        "disk",
+        "resources",
+        "runtime",
+        "retries",
+        "env",
+        "workdir",
+    ),
     *("site", "where", "checkpoint", "keep"),
 )
 """What `defaults` may say for all tasks."""
+
+
+def _condition(site: str, where: str | None) -> str:
+    """Both, as one condition."""
+    conditions = []
+    if site:
+        conditions.append(f"site == '{site}'")
+    if where is not None:
+        conditions.append(f"({where})")
+    return " && ".join(conditions)

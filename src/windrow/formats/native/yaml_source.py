@@ -1,9 +1,12 @@
-"""YAML text as a tree whose every part knows its line. Nothing in a file can run code or grow without bound.
+"""YAML text as a tree whose every part knows its line. Nothing in a file can run code or grow
+without bound.
 
-Rule 1: the tree is built from the parser's events: no tag is honoured and no object is constructed. Rule 2: nesting,
-and what aliases repeat, are bounded, so a small file stays small. Rule 3: a key stands once in its mapping.
-Rule 4: a value is text as written. Whether unquoted text means a number is decided where a number is wanted; `no`, `on`
-and `1:30` are never anything but text (the types are those of YAML 1.2's core schema).
+Rule 1: the tree is built from the parser's events: no tag is honoured and no object is constructed.
+Rule 2: nesting, and what aliases repeat, are bounded, so a small file stays small. Rule 3: a key
+stands once in its mapping.
+Rule 4: a value is text as written. Whether unquoted text means a number is decided where a number
+is wanted; `no`, `on` and `1:30` are never anything but text (the types are those of YAML 1.2's core
+schema).
 """
 
 from __future__ import annotations
@@ -24,17 +27,22 @@ DEPTH_MAX = 20
 REPEATED_MAX = 10_000
 """How many values aliases may repeat in one file."""
 
-_LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # the same events, from C where PyYAML was built with it
+_LOADER: Any = getattr(
+    yaml, "CSafeLoader", yaml.SafeLoader
+)  # the same events, from C if PyYAML was built with it
 _INT = re.compile(r"[-+]?[0-9]+")
 _FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
-_BARE_BRACE = re.compile(r"\[[^\"']*[^\"'\s,\[]\{[A-Za-z_]|\[[^\"']*\{[A-Za-z_][^:}]*\}[^\s,\]]")  # [a/{s}.gz, x]
+_BARE_BRACE = re.compile(
+    r"\[[^\"']*[^\"'\s,\[]\{[A-Za-z_]|\[[^\"']*\{[A-Za-z_][^:}]*\}[^\s,\]]"
+)  # [a/{s}.gz, x]
 _WORDS = {"true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False}
 _NULLS = frozenset(("", "~", "null", "Null", "NULL"))
 
 
 @dataclass(frozen=True, slots=True)
 class Scalar:
-    """One value. `quoted` is True where quotes or a block say that it is text, whatever it looks like."""
+    """One value. `quoted` is True if quotes or a block say that it is text, whatever it looks
+    like."""
 
     text: str
     quoted: bool
@@ -42,7 +50,8 @@ class Scalar:
 
     @property
     def value(self) -> str | int | float | bool | None:
-        """What the value is by YAML 1.2's core schema, without its octal and hexadecimal numbers, inf and nan."""
+        """What the value is by YAML 1.2's core schema, without its octal and hexadecimal numbers,
+        inf and nan."""
         if self.quoted:
             return self.text
         if self.text in _NULLS:
@@ -51,7 +60,9 @@ class Scalar:
             return _WORDS[self.text]
         if _INT.fullmatch(self.text) and len(self.text) < 20:
             return int(self.text)
-        return float(self.text) if _FLOAT.fullmatch(self.text) else self.text
+        if _FLOAT.fullmatch(self.text):
+            return float(self.text)
+        return self.text
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +85,8 @@ Node = Scalar | Items | YamlTable
 
 
 def read_yaml(path: AnyPath) -> Node:
-    """The one document in the file. InputError, with the line, where it is not YAML or not of the harmless kind."""
+    """The one document in the file. InputError, with the line, where it is not YAML or not of the
+    harmless kind."""
     return _Builder(path).build(read_text(path))
 
 
@@ -101,12 +113,16 @@ class _Builder:
         for event in self._events(text):
             line = event.start_mark.line + 1
             if isinstance(event, yaml.DocumentStartEvent) and root is not None:
-                raise self._fault(line, "a second document", "write one workflow in each file; remove the ---")
+                raise self._fault(
+                    line, "a second document", "write one workflow in each file; remove the ---"
+                )
             if isinstance(event, yaml.SequenceStartEvent | yaml.MappingStartEvent):
                 self._refuse_tag(event, line)
                 stack.append(_Open(isinstance(event, yaml.MappingStartEvent), line, event.anchor))
                 if len(stack) > DEPTH_MAX:
-                    raise self._fault(line, f"nested more than {DEPTH_MAX} deep", "this is not a workflow")
+                    raise self._fault(
+                        line, f"nested more than {DEPTH_MAX} deep", "this is not a workflow"
+                    )
                 continue
             made = self._made(event, stack, line)
             if made is None:
@@ -118,11 +134,16 @@ class _Builder:
             else:
                 root = node
         if root is None:
-            raise InputError(self._path, "there is no workflow in this file", fix="write name: and tasks: into it")
+            raise InputError(
+                self._path,
+                "there is no workflow in this file",
+                fix="write name: and tasks: into it",
+            )
         return root
 
     def _made(self, event: Any, stack: list[_Open], line: int) -> tuple[Node, int] | None:
-        """The node that this event completes, and how many values it holds; None where it completes none."""
+        """The node that this event completes, and how many values it holds; None if it completes
+        none."""
         if isinstance(event, yaml.AliasEvent):
             return self._alias(event.anchor, line)
         if isinstance(event, yaml.ScalarEvent):
@@ -131,7 +152,10 @@ class _Builder:
             anchor = event.anchor
         elif isinstance(event, yaml.SequenceEndEvent | yaml.MappingEndEvent):
             done = stack.pop()
-            made = (self._table(done) if done.is_table else Items(tuple(done.nodes), done.line), done.size)
+            if done.is_table:
+                made = (self._table(done), done.size)
+            else:
+                made = (Items(tuple(done.nodes), done.line), done.size)
             anchor = done.anchor
         else:
             return None
@@ -142,7 +166,9 @@ class _Builder:
     def _alias(self, anchor: str | None, line: int) -> tuple[Node, int]:
         # An anchor is known when its value is complete, so none can hold itself.
         if anchor is None or anchor not in self._anchors:
-            raise self._fault(line, f"*{anchor} stands before the end of what &{anchor} names", "write it out")
+            raise self._fault(
+                line, f"*{anchor} stands before the end of what &{anchor} names", "write it out"
+            )
         node, size = self._anchors[anchor]
         self._repeated += size
         if self._repeated > REPEATED_MAX:
@@ -155,7 +181,9 @@ class _Builder:
         lines: dict[str, int] = {}
         for key, value in zip(done.nodes[::2], done.nodes[1::2], strict=True):
             if not isinstance(key, Scalar):
-                raise self._fault(key.line, "a key that is a list or a mapping", "use text as the key")
+                raise self._fault(
+                    key.line, "a key that is a list or a mapping", "use text as the key"
+                )
             if key.text in lines:
                 problem = f"{key.text!r} is given twice (first in line {lines[key.text]})"
                 raise self._fault(key.line, problem, "keep one of them")
@@ -165,7 +193,9 @@ class _Builder:
 
     def _refuse_tag(self, event: Any, line: int) -> None:
         if event.tag is not None and event.tag != "!":  # a lone ! only says that the text is text
-            problem = f"the YAML tag {event.tag!r}; workflows are plain text, numbers, lists and mappings"
+            problem = (
+                f"the YAML tag {event.tag!r}; workflows are plain text, numbers, lists and mappings"
+            )
             raise self._fault(line, problem, "remove the tag")
 
     def _events(self, text: str) -> Iterator[Any]:
@@ -174,13 +204,19 @@ class _Builder:
         except yaml.MarkedYAMLError as error:
             mark = error.problem_mark or error.context_mark
             at = mark.line if mark else 0
-            problem, fix = _explained(error.problem or error.context or "", text.splitlines()[at : at + 1])
+            problem, fix = _explained(
+                error.problem or error.context or "", text.splitlines()[at : at + 1]
+            )
             raise InputError(self._path, problem, line=at + 1, fix=fix) from None
         except yaml.reader.ReaderError as error:
-            # The C parser counts bytes and the other one characters, so the line is looked for in the text.
-            place = text.find(chr(error.character) if isinstance(error.character, int) else str(error.character))
+            # The C parser counts bytes and the other one characters, so the line is looked for in
+            # the text.
+            place = text.find(
+                chr(error.character) if isinstance(error.character, int) else str(error.character)
+            )
             line = None if place < 0 else text.count("\n", 0, place) + 1
-            problem, fix = "a character that YAML does not allow", "write it as an escape in quotes"
+            problem = "a character that YAML does not allow"
+            fix = "write it as an escape in quotes"
             raise InputError(self._path, problem, line=line, fix=fix) from None
 
     def _fault(self, line: int, problem: str, fix: str) -> InputError:
@@ -188,10 +224,17 @@ class _Builder:
 
 
 def _explained(problem: str, lines: Sequence[str]) -> tuple[str, str]:
-    """What the parser found wrong with a line, and how to set it right, in words for people who do not parse YAML."""
-    line = lines[0] if lines else ""
+    """What the parser found wrong with a line, and how to set it right, in words for people who do
+    not parse YAML."""
+    if lines:
+        line = lines[0]
+    else:
+        line = ""
     if "\t" in line[: len(line) - len(line.lstrip())]:
         return "a tab, which YAML does not allow for indentation", "indent with spaces"
     if _BARE_BRACE.search(line):
-        return f"not YAML: {problem}", 'put text with braces in quotes inside a list: ["reads/{s}.gz", x]'
+        return (
+            f"not YAML: {problem}",
+            'put text with braces in quotes inside a list: ["reads/{s}.gz", x]',
+        )
     return f"not YAML: {problem}", "correct it there or just above"

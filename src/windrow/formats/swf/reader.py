@@ -1,18 +1,24 @@
-"""The Standard Workload Format, version 2.2: logs of batch jobs as lines of 18 numbers under a header of `;` lines.
+"""The Standard Workload Format, version 2.2: logs of batch jobs as lines of 18 numbers under a
+header of `;` lines.
 
-What a log must look like to be simulated is settled here, once, by the rules below; each is counted in `Repairs`.
+What a log must look like to be simulated is settled here, once, by the rules below; each is counted
+in `Repairs`.
 
-1. A job that ran for zero seconds or less is dropped; then one without processors (allocated, else requested, or with
-   `processors="requested"` the other way round); then one wider than the machine.
-   With `keep_cancelled`, a job that never ran but asked for time and processors stays instead, with a run of one
-   second: until its user took it back it stood in the queue, and in the plans of the batch system.
+1. A job that ran for zero seconds or less is dropped; then one without processors (allocated, else
+   requested, or with `processors="requested"` the other way round); then one wider than the
+   machine. With `keep_cancelled`, a job that never ran but asked for time and processors stays
+   instead, with a run of one second: until its user took it back it stood in the queue, and in the
+   plans of the batch system.
 2. A job without a requested time (zero or less) is taken to have asked for its run time.
-3. A job that ran longer than it asked keeps its run time, and is killed at its request when the log is simulated.
-4. Jobs out of order are sorted by submission, then job number. A file in order is left as it is, so that jobs submitted
-   in the same second keep their places.
-5. The first submission becomes second 0; users become 0, 1, 2 in order of appearance (-1, unknown, is one of them).
+3. A job that ran longer than it asked keeps its run time, and is killed at its request when the log
+   is simulated.
+4. Jobs out of order are sorted by submission, then job number. A file in order is left as it is, so
+   that jobs submitted in the same second keep their places.
+5. The first submission becomes second 0; users become 0, 1, 2 in order of appearance (-1, unknown,
+   is one of them).
 
-Times with decimals are allowed by the format: submissions are rounded down, run and requested times up.
+Times with decimals are allowed by the format: submissions are rounded down, run and requested times
+up.
 """
 
 import re
@@ -32,46 +38,68 @@ from windrow.model.bounds import NODES_MAX
 Ints = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 Processors = Literal["allocated", "requested"]
-"""How wide a job is: what it was given, or what it asked for; the other one where that is unknown."""
+"""How wide a job is: what it was given, or what it asked for; the other one if that is
+unknown."""
 
 _LABEL = "[A-Za-z][A-Za-z0-9]*"
-_HEADER_LINE = re.compile(rf";\s{{0,4}}({_LABEL}):(?!//)(.*)")  # a deeper indent continues the line before
+_HEADER_LINE = re.compile(
+    rf";\s{{0,4}}({_LABEL}):(?!//)(.*)"
+)  # a deeper indent continues the line before
 _ROWS_PER_WRITE = 4096
-# Wait, status and the other columns a Log does not know are -1. Users count from 1, as the format wants.
+# Wait, status and the other columns a Log does not know are -1. Users count from 1, as the format
+# wants.
 _JOB = "%d %d -1 %d %d -1 -1 %d %d -1 -1 %d -1 -1 -1 -1 -1 -1\n"
 
 
 def read_log(
-    path: AnyPath, *, nodes: int | None = None, keep_cancelled: bool = False, processors: Processors = "allocated"
+    path: AnyPath,
+    *,
+    nodes: int | None = None,
+    keep_cancelled: bool = False,
+    processors: Processors = "allocated",
 ) -> Log:
     """The log in an SWF file, cleaned by the rules above. `nodes` overrides the machine's size.
 
-    A node of the log is a processor of the file: the machine has MaxProcs of them, or MaxNodes where the header has no
-    MaxProcs. InputError with the line where the file is malformed. Cost, unpacking included: about 25 ms for 28,000
-    jobs and 0.3 s for 243,000; memory about 800 bytes a job for a moment, 48 in the end.
+    A node of the log is a processor of the file: the machine has MaxProcs of them, or MaxNodes
+    if the header has no MaxProcs. InputError with the line where the file is malformed. Cost,
+    unpacking included: about 25 ms for 28,000 jobs and 0.3 s for 243,000; memory about 800 bytes a
+    job for a moment, 48 in the end.
     """
     text = read_text(path)
     rows = parse_rows(path, text)
     machine = _machine_size(path, parse_header(text[: header_end(text)].splitlines()), nodes)
-    if processors not in get_args(Processors):
-        raise unknown_name("kind of processors", processors, get_args(Processors))
-    first, second = (rows.allocated, rows.asked) if processors == "allocated" else (rows.asked, rows.allocated)
-    rows = rows._replace(allocated=np.where(first > 0, first, second))  # from here on, the one width that counts
+    rows = _of_one_width(rows, processors)
     if keep_cancelled:
         never_ran = (rows.run_s <= 0) & (rows.requested_s > 0)
         rows = rows._replace(run_s=np.where(never_ran, 1, rows.run_s))
     kept, repairs = _usable(rows, machine)
     if not kept.any():
-        raise InputError(path, f"none of its {len(kept):,} jobs can be used: {'; '.join(repairs.lines())}")
+        raise InputError(
+            path, f"none of its {len(kept):,} jobs can be used: {'; '.join(repairs.lines())}"
+        )
     negative = kept & (rows.submit_s < 0)
     if negative.any():
         line = line_of_row(text, int(np.argmax(negative)))
-        raise InputError(path, "the submit time is negative", line=line, fix="fix or delete the line")
+        raise InputError(
+            path, "the submit time is negative", line=line, fix="fix or delete the line"
+        )
     return _cleaned(bare_name(path), machine, Rows(*(column[kept] for column in rows)), repairs)
 
 
+def _of_one_width(rows: Rows, processors: Processors) -> Rows:
+    """With the width that counts as `allocated`."""
+    if processors not in get_args(Processors):
+        raise unknown_name("kind of processors", processors, get_args(Processors))
+    if processors == "allocated":
+        width = np.where(rows.allocated > 0, rows.allocated, rows.asked)
+    else:
+        width = np.where(rows.asked > 0, rows.asked, rows.allocated)
+    return rows._replace(allocated=width)
+
+
 def read_swf_header(path: AnyPath) -> dict[str, str]:
-    """What the `;` lines at the top say, by their labels; lines of one label, and lines without, joined by newlines.
+    """What the `;` lines at the top say, by their labels; lines of one label, and lines without,
+    joined by newlines.
 
     Reads no further than the header.
     """
@@ -100,45 +128,76 @@ def parse_header(lines: Iterable[str]) -> dict[str, str]:
 
 
 def write_log(log: Log, path: AnyPath, *, header: Mapping[str, str] | None = None) -> None:
-    """Write the log as SWF 2.2, gzip where the name ends in `.gz`; `header` adds or overrides header lines.
+    """Write the log as SWF 2.2, gzip if the name ends in `.gz`; `header` adds or overrides
+    header lines.
 
-    Reading it back gives the same columns, except that read_log moves the first submission to 0 and numbers users
-    by appearance; a log that came from read_log does not change at all. A header's
+    Reading it back gives the same columns, except that read_log moves the first submission to 0 and
+    numbers users by appearance; a log that came from read_log does not change at all. A header's
     MaxProcs is what read_log takes for the machine's size.
     """
-    jobs, nodes = str(len(log)), str(log.machine_nodes)
-    labels = {"Version": "2.2", "MaxJobs": jobs, "MaxRecords": jobs, "Preemption": "No"}
-    labels = {**labels, "MaxNodes": nodes, "MaxProcs": nodes, **(header or {})}
-    for label in labels:
-        if not re.fullmatch(_LABEL, label):
-            raise UserError(f"{label!r} cannot label a line of an SWF header; use letters and digits only")
-    # One line for each line of each value, so that nothing can spill into the jobs.
-    lines = [f"; {label}: {text}".rstrip() for label, value in labels.items() for text in value.splitlines() or [""]]
-    columns = (log.job, log.submit_s, log.run_s, log.nodes, log.nodes, log.requested_s, log.user + 1)
+    lines = _header_lines(log, header or {})
+    columns = (
+        log.job,
+        log.submit_s,
+        log.run_s,
+        log.nodes,
+        log.nodes,
+        log.requested_s,
+        log.user + 1,
+    )
     with replace_bytes(path) as stream:
         stream.write("\n".join([*lines, ";", ""]).encode())
         for first in range(0, len(log), _ROWS_PER_WRITE):
-            rows = zip(*(column[first : first + _ROWS_PER_WRITE].tolist() for column in columns), strict=True)
-            stream.write("".join(_JOB % row for row in rows).encode("ascii"))
+            some = (column[first : first + _ROWS_PER_WRITE].tolist() for column in columns)
+            text = "".join(_JOB % row for row in zip(*some, strict=True))
+            stream.write(text.encode("ascii"))
+
+
+def _header_lines(log: Log, more: Mapping[str, str]) -> list[str]:
+    """One line for each line of each value, so that nothing can spill into the jobs."""
+    jobs = str(len(log))
+    nodes = str(log.machine_nodes)
+    labels = {"Version": "2.2", "MaxJobs": jobs, "MaxRecords": jobs, "Preemption": "No"}
+    labels |= {"MaxNodes": nodes, "MaxProcs": nodes, **more}
+    for label in labels:
+        if not re.fullmatch(_LABEL, label):
+            raise UserError(
+                f"{label!r} cannot label a line of an SWF header; use letters and digits only"
+            )
+    return [
+        f"; {label}: {text}".rstrip()
+        for label, value in labels.items()
+        for text in value.splitlines() or [""]
+    ]
 
 
 def _machine_size(path: AnyPath, header: Mapping[str, str], nodes: int | None) -> int:
     if nodes is not None:
         if not 1 <= nodes <= NODES_MAX:
-            raise UserError(f"a machine has 1 to {NODES_MAX:,} nodes, not {nodes:,}; give --nodes another number")
+            raise UserError(
+                f"a machine has 1 to {NODES_MAX:,} nodes, not {nodes:,}; give --nodes another "
+                "number"
+            )
         return nodes
     for label in ("MaxProcs", "MaxNodes"):
         match = re.match(r"[0-9]{1,30}", header.get(label, ""))
         if match and int(match[0]) > NODES_MAX:
-            problem = f"its header says {label}: {match[0]}, and a machine has at most {NODES_MAX:,}"
+            problem = (
+                f"its header says {label}: {match[0]}, and a machine has at most {NODES_MAX:,}"
+            )
             raise InputError(path, problem, fix="correct the header, or give --nodes")
         if match and int(match[0]) > 0:
             return int(match[0])
-    raise InputError(path, "its header does not say how large the machine is (MaxProcs, MaxNodes)", fix="give --nodes")
+    raise InputError(
+        path,
+        "its header does not say how large the machine is (MaxProcs, MaxNodes)",
+        fix="give --nodes",
+    )
 
 
 def _usable(rows: Rows, machine: int) -> tuple[Mask, Repairs]:
-    """Which rows stay, and how many went by which rule; each job is counted by the first rule that applies."""
+    """Which rows stay, and how many went by which rule; each job is counted by the first rule that
+    applies."""
     no_run = rows.run_s <= 0
     no_processors = ~no_run & (rows.allocated <= 0)
     too_wide = ~no_run & (rows.allocated > machine)

@@ -1,9 +1,10 @@
 """The rows of an SWF text as columns of whole numbers, before any cleaning.
 
-Two looks. The quick one hands the text to numpy's C parser, strictly typed: 18 columns, integers everywhere but in
-column 6 (average CPU time, where logs hold decimals). Where it refuses, the careful one goes line by line in Python:
-it either finds the faulty line and says so, or it accepts what the quick one was too strict for (decimals, exponents).
-Law: whatever both accept, both read alike.
+Two looks. The quick one hands the text to numpy's C parser, strictly typed: 18 columns, integers
+everywhere but in column 6 (average CPU time, where logs hold decimals). If it refuses, the
+careful one goes line by line in Python: it either finds the faulty line and says so, or it accepts
+what the quick one was too strict for (decimals, exponents). Law: whatever both accept, both read
+alike.
 
 Cost: quick, about 0.9 microseconds a job; careful, about 7.
 """
@@ -28,7 +29,9 @@ LARGEST = 2**53
 """Counts beyond this are refused: they are no longer exact in a float, and no log has them."""
 
 _CPU_TIME = 6
-_TABLE = np.dtype([(str(c), np.float64 if c == _CPU_TIME else np.int64) for c in range(1, COLUMNS + 1)])
+_TABLE = np.dtype(
+    [(str(c), np.float64 if c == _CPU_TIME else np.int64) for c in range(1, COLUMNS + 1)]
+)
 _PLAIN = re.compile(r"[-+.0-9eE]*")
 _NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 _COMMENT_LINES = re.compile(r"(?:[ \t\r]*(?:;[^\n]*)?\n)*")
@@ -39,7 +42,8 @@ _FIX = "a job is one line of 18 numbers, -1 where unknown; fix or delete the lin
 
 
 class Rows(NamedTuple):
-    """The columns that matter, one entry per job, in file order. Values of zero or less mean unknown."""
+    """The columns that matter, one entry per job, in file order. Values of zero or less mean
+    unknown."""
 
     job: Ints
     submit_s: Ints
@@ -54,16 +58,24 @@ _USED = dict(zip(Rows._fields, (1, 2, 4, 5, 8, 9, 12), strict=True))
 
 
 def parse_rows(path: AnyPath, text: str) -> Rows:
-    """All jobs in `text`; `path` is for messages. InputError at the line that is wrong, or where there is no job."""
+    """All jobs in `text`; `path` is for messages. InputError at the line that is wrong, or if
+    there is no job."""
     body = text[header_end(text) :]
-    quick = _quick_look(body) if body.isascii() else None
-    return _careful_look(path, text) if quick is None else quick
+    if body.isascii():
+        quick = _quick_look(body)
+    else:
+        quick = None
+    if quick is None:
+        return _careful_look(path, text)
+    return quick
 
 
 def header_end(text: str) -> int:
     """Where the comments at the top of the file end: the place of the first other line."""
     match = _COMMENT_LINES.match(text)
-    return match.end() if match else 0
+    if match:
+        return match.end()
+    return 0
 
 
 def line_of_row(text: str, row: int) -> int:
@@ -77,7 +89,7 @@ def line_of_row(text: str, row: int) -> int:
 
 
 def _quick_look(body: str) -> Rows | None:
-    """None where anything at all is unusual."""
+    """None if anything at all is unusual."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error")  # no data, or (older numpy) decimals read as integers
@@ -86,7 +98,9 @@ def _quick_look(body: str) -> Rows | None:
         return None
     rows = Rows(*(np.ascontiguousarray(table[str(column)]) for column in _USED.values()))
     usual = all(len(c) and c.min() >= -LOG_TIME_S_MAX and c.max() <= LOG_TIME_S_MAX for c in rows)
-    return rows if usual and np.isfinite(table[str(_CPU_TIME)]).all() else None
+    if usual and np.isfinite(table[str(_CPU_TIME)]).all():
+        return rows
+    return None
 
 
 def _careful_look(path: AnyPath, text: str) -> Rows:
@@ -98,20 +112,30 @@ def _careful_look(path: AnyPath, text: str) -> Rows:
             continue
         if len(cells) != COLUMNS:
             last = not any(rest.strip() for rest in lines[number:])
-            fix = "the file seems cut off here: copy or download it again" if last and found else _FIX
-            raise InputError(path, f"{len(cells)} columns where SWF has {COLUMNS}", line=number, fix=fix)
+            if last and found:
+                fix = "the file seems cut off here: copy or download it again"
+            else:
+                fix = _FIX
+            raise InputError(
+                path, f"{len(cells)} columns where SWF has {COLUMNS}", line=number, fix=fix
+            )
         try:
             values = _numbers(cells)
-            found.append([_whole(column, values[column - 1], cells[column - 1]) for column in _USED.values()])
+            found.append(
+                [_whole(column, values[column - 1], cells[column - 1]) for column in _USED.values()]
+            )
         except ValueError as error:
             raise InputError(path, str(error), line=number, fix=_FIX) from None
     if not found:
-        raise InputError(path, "no jobs in it", fix="an SWF file holds one line of 18 numbers for each job")
+        raise InputError(
+            path, "no jobs in it", fix="an SWF file holds one line of 18 numbers for each job"
+        )
     return Rows(*np.array(found, dtype=np.int64).T.copy())
 
 
 def _numbers(cells: list[str]) -> list[float]:
-    """What the cells say. ValueError names the first that is not a plain finite number (so no nan, 1_000 or 0x10)."""
+    """What the cells say. ValueError names the first that is not a plain finite number (so no nan,
+    1_000 or 0x10)."""
     if _PLAIN.fullmatch("".join(cells)):
         try:
             values = [float(cell) for cell in cells]
@@ -126,8 +150,12 @@ def _numbers(cells: list[str]) -> list[float]:
 
 
 def _whole(column: int, value: float, cell: str) -> int:
-    """The value as a whole number. Submit times are rounded down, durations up, so that 0.4 s of run is not nothing."""
-    most = LARGEST if column in _WHOLE else LOG_TIME_S_MAX
+    """The value as a whole number. Submit times are rounded down, durations up, so that 0.4 s of
+    run is not nothing."""
+    if column in _WHOLE:
+        most = LARGEST
+    else:
+        most = LOG_TIME_S_MAX
     if value.is_integer() and abs(value) <= most:
         return int(value)
     name = _ROUNDED_UP.get(column) or _ROUNDED_DOWN.get(column) or _WHOLE[column]
@@ -135,4 +163,6 @@ def _whole(column: int, value: float, cell: str) -> int:
         raise ValueError(f"column {column} ({name}) is {cell[:40]}; the maximum is {most:,}")
     if column in _WHOLE:
         raise ValueError(f"column {column} ({name}) is {cell}, not a whole number")
-    return math.ceil(value) if column in _ROUNDED_UP and value > 0 else math.floor(value)
+    if column in _ROUNDED_UP and value > 0:
+        return math.ceil(value)
+    return math.floor(value)

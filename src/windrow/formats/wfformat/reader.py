@@ -1,15 +1,16 @@
 """Reading WfFormat, the JSON of the WfCommons project: versions 1.4, 1.5 and 1.6.
 
-What becomes of it: `id` the task's id; `runtimeInSeconds`, `coreCount` (rounded up), `memoryInBytes`, `command` as they
-are; `parents` and `children` are united; files with their sizes. A task's kind is its `category`, where it has one;
-else its `name`, where that differs from its id; else what its id begins with: the name of its program, or whatever
-stands before the running number (`mProject_ID0000001` is an mProject).
+What becomes of it: `id` the task's id; `runtimeInSeconds`, `coreCount` (rounded up),
+`memoryInBytes`, `command` as they are; `parents` and `children` are united; files with their sizes.
+A task's kind is its `category`, if it has one; else its `name`, if that differs from its id;
+else what its id begins with: the name of its program, or whatever stands before the running number
+(`mProject_ID0000001` is an mProject).
 
-A 1.4 task goes by its name where names are distinct and contain the id (`mProject_ID01` of `ID01`, as 1.5 has it),
-else by its id; others may refer to it by either.
+A 1.4 task goes by its name if names are distinct and contain the id (`mProject_ID01` of `ID01`,
+as 1.5 has it), else by its id; others may refer to it by either.
 
-Cost, for a million tasks and two million edges: see docs/reference/formats.md. Memory is that of the text, plus
-about 70 bytes for each item in its lists, plus the workflow.
+Cost, for a million tasks and two million edges: see docs/reference/formats.md. Memory is that of
+the text, plus about 70 bytes for each item in its lists, plus the workflow.
 """
 
 import math
@@ -34,8 +35,11 @@ _RUNNING_NUMBER = re.compile(r"[-_.]?(?:ID)?[0-9]+$")
 
 
 def read_wfformat(path: AnyPath, outside: Sequence[str] = ()) -> Workflow:
-    """The workflow in a WfFormat file, `outside` as for `Draft`. InputError or WorkflowError where there is none."""
-    return _read_draft(path, outside).workflow()  # by now the text is forgotten, which halves the peak
+    """The workflow in a WfFormat file, `outside` as for `Draft`. InputError or WorkflowError if
+    there is none."""
+    return _read_draft(
+        path, outside
+    ).workflow()  # by now the text is forgotten, which halves the peak
 
 
 def _read_draft(path: AnyPath, outside: Sequence[str]) -> Draft:
@@ -43,13 +47,22 @@ def _read_draft(path: AnyPath, outside: Sequence[str]) -> Draft:
     instance = source.decode(schema.Instance)
     body = instance.workflow
     if instance.schema_version is None or body is None:
-        raise InputError(path, "not WfFormat: it has no schemaVersion or no workflow", fix="see wfcommons.org/format")
+        raise InputError(
+            path,
+            "not WfFormat: it has no schemaVersion or no workflow",
+            fix="see wfcommons.org/format",
+        )
     if instance.schema_version not in VERSIONS:
         problem = f"WfFormat {instance.schema_version} is not read, only {', '.join(VERSIONS)}"
         raise InputError(path, problem, fix="migrate it with the WfFormat project's own tool")
-    name = bare_name(path) if instance.name is None else instance.name
+    if instance.name is None:
+        name = bare_name(path)
+    else:
+        name = instance.name
     if body.specification is not None:
-        return _read_current(source, name, body.specification, body.execution or schema.Execution(), outside)
+        return _read_current(
+            source, name, body.specification, body.execution or schema.Execution(), outside
+        )
     if body.tasks is not None:
         return _read_old(source, name, body.tasks, outside)
     raise InputError(path, "no tasks in it", fix="they belong in workflow.specification.tasks")
@@ -67,12 +80,16 @@ def _read_current(
     ids = [task.id for task in Section(source, where, specification.tasks, schema.TaskId)]
     number = unique_numbers(ids, outside)
     draft = Draft(name, ids, outside)
-    files = Section(source, "workflow.specification.files", specification.files, schema.SpecifiedFile)
+    files = Section(
+        source, "workflow.specification.files", specification.files, schema.SpecifiedFile
+    )
     for place, file in enumerate(files):
         if file.id in draft.files:
             raise files.fault(place, f"the file {file.id} is listed twice", "list each file once")
         draft.files.state_size(file.id, math.ceil(file.size_in_bytes), by_writer=True)
-    unnamed = _read_specified(draft, number, Section(source, where, specification.tasks, schema.SpecifiedTask))
+    unnamed = _read_specified(
+        draft, number, Section(source, where, specification.tasks, schema.SpecifiedTask)
+    )
     executed = Section(source, "workflow.execution.tasks", execution.tasks, schema.ExecutedTask)
     _read_executed(draft, number, executed, unnamed)
     for i in unnamed:
@@ -80,7 +97,9 @@ def _read_current(
     return draft
 
 
-def _read_specified(draft: Draft, number: Mapping[str, int], section: Section[schema.SpecifiedTask]) -> dict[int, None]:
+def _read_specified(
+    draft: Draft, number: Mapping[str, int], section: Section[schema.SpecifiedTask]
+) -> dict[int, None]:
     """Fills in what the specification says; returns the tasks whose kind it does not say."""
     unnamed: dict[int, None] = {}
     for i, task in enumerate(section):
@@ -97,14 +116,19 @@ def _read_specified(draft: Draft, number: Mapping[str, int], section: Section[sc
 
 
 def _read_executed(
-    draft: Draft, number: Mapping[str, int], section: Section[schema.ExecutedTask], unnamed: dict[int, None]
+    draft: Draft,
+    number: Mapping[str, int],
+    section: Section[schema.ExecutedTask],
+    unnamed: dict[int, None],
 ) -> None:
     seen = bytearray(len(draft.ids))
     for place, task in enumerate(section):
         i = number.get(task.id, -1)
         is_own = 0 <= i < len(draft.ids) - draft.outside
         if not is_own or seen[i]:
-            problem = f"the task {task.id} is " + ("listed twice" if is_own else "not in the specification")
+            problem = f"the task {task.id} is not in the specification"
+            if is_own:
+                problem = f"the task {task.id} is listed twice"
             raise section.fault(place, problem, "list each task of the specification once")
         seen[i] = 1
         if task.node_count is not None:
@@ -133,18 +157,28 @@ def _read_old(source: JsonSource, name: str, tasks: Sequence[Raw], outside: Sequ
         _link(draft, number, section, i, task)
         _read_old_files(draft, task, section, i)
         program = _set_run(draft, i, task, task.cores)
-        other_name = task.name if task.name != ids[i] else None
-        kind = task.category if task.category is not None else other_name or _kind_in_id(ids[i], program)
+        if task.name != ids[i]:
+            other_name = task.name
+        else:
+            other_name = None
+        if task.category is not None:
+            kind = task.category
+        else:
+            kind = other_name or _kind_in_id(ids[i], program)
         draft.kinds[i] = intern(kind)
     return draft
 
 
-def _read_old_files(draft: Draft, task: schema.OldTask, section: Section[schema.OldTask], place: int) -> None:
+def _read_old_files(
+    draft: Draft, task: schema.OldTask, section: Section[schema.OldTask], place: int
+) -> None:
     used: dict[str, list[str]] = {"input": [], "output": []}
     for file in task.files:
         link = file.link.lower()
         if link not in used:
-            raise section.fault(place, f"the file {file.name} has link {file.link!r}", "use input or output")
+            raise section.fault(
+                place, f"the file {file.name} has link {file.link!r}", "use input or output"
+            )
         file_id = file.path + file.name
         draft.files.state_size(file_id, math.ceil(file.size_in_bytes), by_writer=link == "output")
         used[link].append(file_id)
@@ -162,7 +196,11 @@ def _unambiguous(names: Iterable[str | None]) -> dict[str, int]:
 
 
 def _link(
-    draft: Draft, number: Mapping[str, int], section: Section[Any], i: int, task: schema.SpecifiedTask | schema.OldTask
+    draft: Draft,
+    number: Mapping[str, int],
+    section: Section[Any],
+    i: int,
+    task: schema.SpecifiedTask | schema.OldTask,
 ) -> None:
     try:
         draft.parents.append_mapped(task.parents, number)
@@ -173,7 +211,9 @@ def _link(
         raise section.fault(i, problem, fix) from None
 
 
-def _set_run(draft: Draft, i: int, task: schema.ExecutedTask | schema.OldTask, cores: schema.Number | None) -> str:
+def _set_run(
+    draft: Draft, i: int, task: schema.ExecutedTask | schema.OldTask, cores: schema.Number | None
+) -> str:
     """Fills in how the task ran; returns its program, or nothing."""
     if task.runtime_in_seconds is not None:
         draft.runtime_s[i] = task.runtime_in_seconds

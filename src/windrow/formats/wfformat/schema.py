@@ -1,12 +1,14 @@
-"""WfFormat's JSON as types: what we read of it (1.4 to 1.6) and write of it (1.5). Fields not named here are ignored.
+"""WfFormat's JSON as types: what we read of it (1.4 to 1.6) and write of it (1.5). Fields not named
+here are ignored.
 
-1.5 split a task in two: `workflow.specification.tasks` says what it is, `workflow.execution.tasks` how it ran. 1.6 only
-adds summaries that can be computed, and forbids some characters in ids. 1.4 has one list, `workflow.tasks`, with each
-task's files inside it. `category`, `nodeCount`, `diskInBytes` and `resources` are no fields of 1.5; the format allows
-extra fields, and with these a workflow written and read again is the same (see `writer`).
+1.5 split a task in two: `workflow.specification.tasks` says what it is, `workflow.execution.tasks`
+how it ran. 1.6 only adds summaries that can be computed, and forbids some characters in ids. 1.4
+has one list, `workflow.tasks`, with each task's files inside it. `category`, `nodeCount`,
+`diskInBytes` and `resources` are no fields of 1.5; the format allows extra fields, and with these a
+workflow written and read again is the same (see `writer`).
 
-Lists of tasks are decoded in two steps: first into `Raw` slices of the text, then one by one, so that a million tasks
-never exist as objects all at once.
+Lists of tasks are decoded in two steps: first into `Raw` slices of the text, then one by one, so
+that a million tasks never exist as objects all at once.
 """
 
 from typing import Annotated
@@ -16,7 +18,9 @@ from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 LARGEST = 2**53
 """Numbers beyond this are refused: no machine has them, and they would not fit the columns."""
 
-Number = Annotated[int, Meta(ge=-LARGEST, le=LARGEST)] | Annotated[float, Meta(ge=-LARGEST, le=LARGEST)]
+Number = (
+    Annotated[int, Meta(ge=-LARGEST, le=LARGEST)] | Annotated[float, Meta(ge=-LARGEST, le=LARGEST)]
+)
 
 
 class CommandLine(Struct, gc=False):

@@ -1,8 +1,9 @@
 """Writing WfFormat 1.5, task by task: the text never stands in memory as a whole.
 
-The reader's rule for kinds (`reader`) is used backwards: a kind goes into `name`, where a reader finds it. Only a
-kind that is empty or equal to the id cannot be found there, and is then said by the extra field `category`. Whole
-nodes, disk and named resources, which the format does not know, go into extra fields.
+The reader's rule for kinds (`reader`) is used backwards: a kind goes into `name`, if a reader
+finds it. Only a kind that is empty or equal to the id cannot be found there, and is then said by
+the extra field `category`. Whole nodes, disk and named resources, which the format does not know,
+go into extra fields.
 """
 
 from collections.abc import Iterator, Sequence
@@ -20,21 +21,27 @@ _ITEMS_PER_WRITE = 4096
 
 
 def write_wfformat(workflow: Workflow, path: AnyPath) -> None:
-    """Write the workflow as WfFormat 1.5, one task or file a line; gzip where the name ends in `.gz`.
+    """Write the workflow as WfFormat 1.5, one task or file a line; gzip if the name ends in
+    `.gz`.
 
-    Reading it back gives an equal workflow. Run times stand under `execution`, where the format wants them; that
-    nothing was executed shows in its makespan of 0 and its date of 1970.
+    Reading it back gives an equal workflow. Run times stand under `execution`, if the format
+    wants them; that nothing was executed shows in its makespan of 0 and its date of 1970.
     """
     encode = msgspec.json.encode
     with replace_bytes(path) as stream:
         stream.write(
-            b'{"name":' + encode(workflow.name) + b',"description":"Written by Windrow","schemaVersion":"1.5",'
+            b'{"name":'
+            + encode(workflow.name)
+            + b',"description":"Written by Windrow","schemaVersion":"1.5",'
         )
         stream.write(b'"workflow":{"specification":{"tasks":[\n')
         _write_items(stream, _specified_tasks(workflow))
         stream.write(b'\n],"files":[\n')
         _write_items(stream, (SpecifiedFile(file.id, file.size_bytes) for file in workflow.files))
-        stream.write(b'\n]},"execution":{"makespanInSeconds":0,"executedAt":"1970-01-01T00:00:00Z","tasks":[\n')
+        stream.write(
+            b"\n"
+            b']},"execution":{"makespanInSeconds":0,"executedAt":"1970-01-01T00:00:00Z","tasks":[\n'
+        )
         _write_items(stream, _executed_tasks(workflow))
         stream.write(b"\n]}}}\n")
 
@@ -58,15 +65,21 @@ def _specified_tasks(workflow: Workflow) -> Iterator[SpecifiedTask]:
 
 def _executed_tasks(workflow: Workflow) -> Iterator[ExecutedTask]:
     rows = zip(workflow.ids, workflow.runtime_s.tolist(), workflow.needs(), strict=True)
-    for i, (task_id, runtime_s, (cores, memory_bytes, nodes, disk_bytes, counts)) in enumerate(rows):
+    for i, (task_id, runtime_s, (cores, memory_bytes, nodes, disk_bytes, counts)) in enumerate(
+        rows
+    ):
         words = workflow.commands.get(i)
-        command = CommandLine(words[0], list(words[1:])) if words else None
+        if words:
+            command = CommandLine(words[0], list(words[1:]))
+        else:
+            command = None
         needs = (cores, memory_bytes or None, nodes or None, disk_bytes or None, dict(counts))
         yield ExecutedTask(task_id, runtime_s, command, *needs)
 
 
 def _names(adjacency: Adjacency, ids: Sequence[str]) -> Iterator[list[str]]:
-    """For each vertex, the ids of its neighbours. Some thousand vertices at a time become Python numbers."""
+    """For each vertex, the ids of its neighbours. Some thousand vertices at a time become Python
+    numbers."""
     for first in range(0, adjacency.vertices, _ITEMS_PER_WRITE):
         start = adjacency.start[first : first + _ITEMS_PER_WRITE + 1]
         numbers = adjacency.index[start[0] : start[-1]].tolist()

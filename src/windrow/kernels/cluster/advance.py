@@ -6,8 +6,9 @@ ENDS_FIRST ends, each followed by a pass; then arrivals, each followed by a pass
 
 Nodes fail right after the ends of an instant (`failures`), under each of the three; a pass follows.
 
-Between instants nothing happens: no policy here plans a start for a time at which no job ends (the docs say why).
-"""
+Between instants nothing happens: no policy here plans a start for a time at which no job ends (the
+docs say why), a closure's own among them.
+"""  # noqa: E501
 
 from __future__ import annotations
 
@@ -34,9 +35,11 @@ REACHED, EVENTS_HAPPENED, NEEDS_ROOM = range(3)
 
 @kernel
 def advance(s: Ints, log: Ints, starts: Ints, until: int) -> int:
-    """Go on to `until`, inclusive, or to the first instant at which something happens to a client's job.
+    """Go on to `until`, inclusive, or to the first instant at which something happens to a client's
+    job.
 
-    Returns REACHED, EVENTS_HAPPENED, or NEEDS_ROOM: then nothing of the next instant has been done yet.
+    Returns REACHED, EVENTS_HAPPENED, or NEEDS_ROOM: then nothing of the next instant has been done
+    yet.
     """
     if s[c.PENDING] == 1:
         if not has_room(s, 0):
@@ -72,7 +75,8 @@ def next_instant(s: Ints, log: Ints) -> int:
 @kernel
 def arrivals(s: Ints, log: Ints, at: int) -> int:
     """How many jobs of the log arrive at that instant, or may have to because a node fails."""
-    last, failure = s[c.NEXT], s[c.FAILURE]
+    last = s[c.NEXT]
+    failure = s[c.FAILURE]
     while last < log.shape[0] and log[last, c.SUBMIT] <= at:
         last += 1
     while failure < log.shape[0] and log[failure, c.SUBMIT] <= at:
@@ -86,7 +90,7 @@ def has_room(s: Ints, more: int) -> bool:
     waiting = s[c.TAIL] - s[c.HEAD] + s[c.HELD] + more
     return (
         waiting < s[c.QUEUE_ROOM]
-        and min(s[c.NODES_ALL], s[c.RUNNING] + waiting) <= s[c.RUNNING_ROOM]
+        and min(s[c.NODES_ALL] + s[c.CLOSURES], s[c.RUNNING] + waiting) <= s[c.RUNNING_ROOM]
         and (s[c.CAP] == 0 or s[c.HELD] + more <= s[c.HELD_ROOM])
         and s[c.HAPPENED] + 2 * s[c.ALIVE] + 2 <= s[c.EVENTS_ROOM]
     )
@@ -115,7 +119,8 @@ def instant(s: Ints, log: Ints, starts: Ints) -> None:
 
 @kernel
 def fail_all(s: Ints, log: Ints, starts: Ints) -> None:
-    """The nodes whose time it is fail. Behind the starts of jobs are recorded those that lose one, and their starts."""
+    """The nodes whose time it is fail. Behind the starts of jobs are recorded those that lose one,
+    and their starts."""
     while is_due(s, log):
         f = s[c.FAILURE]
         s[c.FAILURE] += 1
@@ -131,7 +136,8 @@ def fail_all(s: Ints, log: Ints, starts: Ints) -> None:
 
 @kernel
 def arrive_all(s: Ints, log: Ints, starts: Ints) -> None:
-    """The log's jobs of this instant arrive, each with a pass of its own unless events are batched."""
+    """The log's jobs of this instant arrive, each with a pass of its own unless events are
+    batched."""
     while s[c.NEXT] < log.shape[0] and log[s[c.NEXT], c.SUBMIT] <= s[c.NOW]:
         j = s[c.NEXT]
         s[c.NEXT] += 1
@@ -153,7 +159,8 @@ def submit(s: Ints, starts: Ints, nodes: int, requested: int, run: int, user: in
 
 @kernel
 def stop(s: Ints, starts: Ints, job: int, kind: int) -> bool:
-    """A client's job leaves now, whether it runs, waits or is held back. False where there is no such job."""
+    """A client's job leaves now, whether it runs, waits or is held back. False if there is no
+    such job."""
     found = stop_running(s, job, kind) or stop_queued(s, job, kind) or stop_held(s, job, kind)
     if found:
         admit(s)
@@ -163,7 +170,8 @@ def stop(s: Ints, starts: Ints, job: int, kind: int) -> bool:
 
 @kernel
 def changed(s: Ints, starts: Ints) -> None:
-    """A client changed something: a pass is due, at once where every event has its own, else before time passes."""
+    """A client changed something: a pass is due, at once if every event has its own, else before
+    time passes."""
     s[c.PENDING] = 1
     if s[c.EVENT_ORDER] != c.BATCHED:
         schedule(s, starts)
@@ -175,7 +183,9 @@ def stop_running(s: Ints, job: int, kind: int) -> bool:
     for i in range(s[c.RUNNING]):
         e = s[c.HEAP_AT] + i * c.HEAP_WIDTH
         if s[s[c.RUNNING_AT] + s[e + c.SLOT] * c.RUNNING_WIDTH + c.JOB] == job:
-            s[e + c.END] = s[c.NOW]  # every other end lies in the future, so this one comes to the top
+            s[e + c.END] = s[
+                c.NOW
+            ]  # every other end lies in the future, so this one comes to the top
             sift_up(s, i)
             finish_first(s, kind)
             return True
@@ -190,7 +200,9 @@ def stop_queued(s: Ints, job: int, kind: int) -> bool:
         if s[q + c.JOB] == job:
             planned = s[q + c.PLANNED]
             if s[c.POLICY] == c.CONSERVATIVE and planned >= 0:
-                give_back(s, planned, planned + s[q + c.REQUESTED], s[q + c.NODES], queued_set(s, i))
+                give_back(
+                    s, planned, planned + s[q + c.REQUESTED], s[q + c.NODES], queued_set(s, i)
+                )
             if s[c.CAP] > 0:
                 s[s[c.USERS_AT] + s[q + c.USER]] -= 1
             s[c.FREED] = 2

@@ -1,9 +1,10 @@
-"""When would a job start if it were submitted now? What Maui calls showstart, for many jobs at once.
+"""When would a job start if it were submitted now? What Maui calls showstart, for many jobs at
+once.
 
-Known are the requests of running and waiting jobs; no others arrive. The answer is exact: the start that the cluster
-would give under that assumption. Under conservative backfilling it is usually the first fit in the plan; the plan may
-still hold a job that the next pass will move, and then, as for the policies without a plan, the known jobs are played
-forward with the candidate among them.
+Known are the requests of running and waiting jobs; no others arrive. The answer is exact: the start
+that the cluster would give under that assumption. Under conservative backfilling it is usually the
+first fit in the plan; the plan may still hold a job that the next pass will move, and then, as for
+the policies without a plan, the known jobs are played forward with the candidate among them.
 """
 
 from __future__ import annotations
@@ -13,7 +14,14 @@ import numpy as np
 from windrow.kernels.cluster import nodesets, profile
 from windrow.kernels.cluster import state as c
 from windrow.kernels.cluster.advance import instant, next_instant
-from windrow.kernels.cluster.jobs import arrive, plan_counts, plan_sets, plan_times, queued, sift_down
+from windrow.kernels.cluster.jobs import (
+    arrive,
+    plan_counts,
+    plan_sets,
+    plan_times,
+    queued,
+    sift_down,
+)
 from windrow.kernels.cluster.policies import schedule, trim_plan
 from windrow.kernels.cluster.state import Ints
 from windrow.kernels.jit import kernel
@@ -22,14 +30,18 @@ CANDIDATE = -(2**40)  # a job number that no client has
 
 
 @kernel
-def estimate(s: Ints, log: Ints, nodes: Ints, requested: Ints, user: int, exact: bool, answers: Ints) -> None:
-    """Fill `answers` with the start of each candidate (nodes, requested), each submitted alone, now, by `user`.
+def estimate(
+    s: Ints, log: Ints, nodes: Ints, requested: Ints, user: int, exact: bool, answers: Ints
+) -> None:
+    """Fill `answers` with the start of each candidate (nodes, requested), each submitted alone,
+    now, by `user`.
 
-    Unless `exact`, a policy with a plan for every job answers with the first fit in that plan, whatever comes later.
+    Unless `exact`, a policy with a plan for every job answers with the first fit in that plan,
+    whatever comes later.
 
-    The state must have had its pass for now, and have room for one more job. It is not changed in any way that matters.
-    `log` is an empty log. Cost: a walk over the plan per candidate, or else a copy of the state and a simulation of the
-    known jobs up to the candidate's start.
+    The state must have had its pass for now, and have room for one more job. It is not changed in
+    any way that matters. `log` is an empty log. Cost: a walk over the plan per candidate, or else a
+    copy of the state and a simulation of the known jobs up to the candidate's start.
     """
     capped = s[c.CAP] > 0 and s[s[c.USERS_AT] + user] >= s[c.CAP]
     if s[c.POLICY] == c.CONSERVATIVE and not capped:
@@ -45,12 +57,15 @@ def estimate(s: Ints, log: Ints, nodes: Ints, requested: Ints, user: int, exact:
 @kernel
 def fit_plan(s: Ints, nodes: Ints, requested: Ints, answers: Ints) -> None:
     """The first fit of each candidate in the plan."""
-    at, n = plan_times(s), s[c.SEGMENTS]
+    at = plan_times(s)
+    n = s[c.SEGMENTS]
     chosen = np.empty(s[c.WORDS], dtype=np.int64)
     for k in range(nodes.shape[0]):
         if s[c.WORDS]:
             contiguous = s[c.PLACEMENT] == c.CONTIGUOUS
-            i = nodesets.first_fit(at, plan_sets(s), n, nodes[k], requested[k], contiguous, chosen, n)
+            i = nodesets.first_fit(
+                at, plan_sets(s), n, nodes[k], requested[k], contiguous, chosen, n
+            )
         else:
             i = profile.first_fit(at, plan_counts(s), n, nodes[k], requested[k])
         answers[k] = at[i]
@@ -62,17 +77,24 @@ def is_settled(s: Ints) -> bool:
 
     The plan must begin now, and nodes must be counted.
     """
-    at, free = plan_times(s), plan_counts(s)
+    at = plan_times(s)
+    free = plan_counts(s)
     for i in range(s[c.HEAD], s[c.TAIL]):
         q = queued(s, i)
-        if profile.earlier_fit(at, free, s[q + c.NODES], s[q + c.REQUESTED], s[q + c.PLANNED], c.FOREVER) >= 0:
+        if (
+            profile.earlier_fit(
+                at, free, s[q + c.NODES], s[q + c.REQUESTED], s[q + c.PLANNED], c.FOREVER
+            )
+            >= 0
+        ):
             return False
     return True
 
 
 @kernel
 def as_requested(s: Ints) -> Ints:
-    """A copy of the state in which everybody runs as long as requested, and no events wait to be fetched."""
+    """A copy of the state in which all jobs run as long as requested, and no events wait to be
+    fetched."""
     t = s.copy()
     t[c.HAPPENED] = 0
     for i in range(t[c.HEAD], t[c.TAIL]):
@@ -88,7 +110,8 @@ def as_requested(s: Ints) -> Ints:
 
 @kernel
 def play(t: Ints, log: Ints, nodes: int, requested: int, user: int) -> int:
-    """Submit the candidate now and go on until it starts, or until it has a reservation that will not move."""
+    """Submit the candidate now and continue until it starts, or until it has a reservation that
+    will not move."""
     no_starts = np.empty(0, dtype=np.int64)
     has_plan = t[c.POLICY] == c.CONSERVATIVE and t[c.PLACEMENT] == c.COUNTED
     arrive(t, CANDIDATE, nodes, requested, requested, user)
@@ -108,7 +131,7 @@ def play(t: Ints, log: Ints, nodes: int, requested: int, user: int) -> int:
 
 @kernel
 def planned_start(t: Ints) -> int:
-    """When the candidate is planned to start, or -1 where it is not in the queue yet."""
+    """When the candidate is planned to start, or -1 if it is not in the queue yet."""
     for i in range(t[c.HEAD], t[c.TAIL]):
         if t[queued(t, i) + c.JOB] == CANDIDATE:
             return t[queued(t, i) + c.PLANNED]

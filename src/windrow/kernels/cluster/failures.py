@@ -1,17 +1,18 @@
 """Nodes that fail: the job that holds one is killed, and the node is out until it is repaired.
 
-A node that is out is held by a job of the system, DOWN, which takes it without asking and ends when the repair does. So
-every policy, plan and estimate respects it as it does any other running job.
+A node that is out is held by a job of the system, DOWN, which takes it without asking and ends when
+the repair does. So every policy, plan and estimate respects it as it does any other running job.
 
-Whom it hits. Where nodes have identities, the job that holds the node. Where they are only counted, the nodes that are
-up are taken to be given out in the order of their numbers to the running jobs in the order of their starts; the rest is
-idle. So a job is hit as often as its share of the nodes says. A node that is out does not fail again.
+Whom it hits. If nodes have identities, the job that holds the node. If they are only counted,
+the nodes that are up are taken to be given out in the order of their numbers to the running jobs in
+the order of their starts; the rest is idle. So a job is hit as often as its share of the nodes
+says. A node that is out does not fail again.
 
-A job of the log that is hit arrives again, to run from the beginning, as it was submitted; or it is lost, where the row
-of the failure says so. A client's job is over, and the client is told.
+A job of the log that is hit arrives again, to run from the beginning, as it was submitted; or it is
+lost, if the row of the failure says so. A client's job is over, and the client is told.
 
-Reservations are promises on nodes of which one is gone now: all are dropped, and the next pass makes them in the order
-of the queue.
+Reservations are promises on nodes of which one is gone now: all are dropped, and the next pass
+makes them in the order of the queue.
 """
 
 from __future__ import annotations
@@ -31,7 +32,8 @@ from windrow.kernels.cluster.jobs import (
 from windrow.kernels.cluster.state import Ints
 from windrow.kernels.jit import kernel
 
-IDLE, IS_OUT = -1, -2
+IDLE = -1
+IS_OUT = -2
 
 
 @kernel
@@ -42,14 +44,23 @@ def is_due(s: Ints, log: Ints) -> bool:
 
 @kernel
 def fail(s: Ints, node: int, until: int, loses: int) -> int:
-    """The node is out from now on until then. Returns the job that it takes with it, or DOWN where there is none."""
-    i, job, nodes, requested, run, user = holder(s, node), c.DOWN, 0, 0, 0, 0
+    """The node is out from now on until then. Returns the job that it takes with it, or DOWN if
+    there is none."""
+    i = holder(s, node)
+    job = c.DOWN
+    nodes = 0
+    requested = 0
+    run = 0
+    user = 0
     if i == IS_OUT:
         return job
     if i != IDLE:
         e = s[c.HEAP_AT] + i * c.HEAP_WIDTH
         r = s[c.RUNNING_AT] + s[e + c.SLOT] * c.RUNNING_WIDTH
-        job, nodes, requested, user = s[r + c.JOB], s[r + c.NODES], s[r + c.REQUESTED], s[r + c.USER]
+        job = s[r + c.JOB]
+        nodes = s[r + c.NODES]
+        requested = s[r + c.REQUESTED]
+        user = s[r + c.USER]
         run = s[e + c.END] - s[r + c.EXPECTED] + requested
         s[e + c.END] = s[c.NOW]  # every other end lies in the future, so this one comes to the top
         sift_up(s, i)
@@ -65,7 +76,8 @@ def fail(s: Ints, node: int, until: int, loses: int) -> int:
 
 @kernel
 def holder(s: Ints, node: int) -> int:
-    """The place in the heap of the job that holds the node; IDLE where none does, IS_OUT where it has failed."""
+    """The place in the heap of the job that holds the node; IDLE if none does, IS_OUT if it
+    has failed."""
     rank = node
     for i in range(s[c.RUNNING]):
         slot = s[s[c.HEAP_AT] + i * c.HEAP_WIDTH + c.SLOT]
@@ -89,7 +101,8 @@ def holder(s: Ints, node: int) -> int:
 @kernel
 def started_before(s: Ints, i: int) -> int:
     """How many nodes the jobs hold that started before entry `i` of the heap."""
-    nodes, order = 0, s[s[c.HEAP_AT] + i * c.HEAP_WIDTH + c.STARTED_AS]
+    nodes = 0
+    order = s[s[c.HEAP_AT] + i * c.HEAP_WIDTH + c.STARTED_AS]
     for e in range(s[c.HEAP_AT], s[c.HEAP_AT] + s[c.RUNNING] * c.HEAP_WIDTH, c.HEAP_WIDTH):
         r = s[c.RUNNING_AT] + s[e + c.SLOT] * c.RUNNING_WIDTH
         if s[e + c.STARTED_AS] < order and s[r + c.JOB] != c.DOWN:
@@ -103,7 +116,13 @@ def forget_reservations(s: Ints) -> None:
     for i in range(s[c.HEAD], s[c.TAIL]):
         q = queued(s, i)
         if s[q + c.PLANNED] >= 0:
-            give_back(s, s[q + c.PLANNED], s[q + c.PLANNED] + s[q + c.REQUESTED], s[q + c.NODES], queued_set(s, i))
+            give_back(
+                s,
+                s[q + c.PLANNED],
+                s[q + c.PLANNED] + s[q + c.REQUESTED],
+                s[q + c.NODES],
+                queued_set(s, i),
+            )
         s[q + c.PLANNED] = c.NEW
 
 

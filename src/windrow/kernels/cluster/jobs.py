@@ -1,6 +1,8 @@
-"""Jobs entering the queue, starting, ending: the bookkeeping shared by all policies. Nothing here decides anything.
+"""Jobs entering the queue, starting, ending: the bookkeeping shared by all policies. Nothing here
+decides anything.
 
-`s` is the state (see `state`). `q` is the place in it where the record of a queued job begins, `r` of a running one.
+`s` is the state (see `state`). `q` is the place in it where the record of a queued job begins, `r`
+of a running one.
 """
 
 from __future__ import annotations
@@ -11,7 +13,18 @@ from windrow.kernels.cluster.state import Ints
 from windrow.kernels.jit import kernel
 
 # Entries of the weights, in thousandths.
-W_WAIT, CAP_WAIT, W_XFACTOR, CAP_XFACTOR, W_NODES, CAP_NODES, W_AREA, CAP_AREA, W_SHARE, HALF_LIFE = range(10)
+(
+    W_WAIT,
+    CAP_WAIT,
+    W_XFACTOR,
+    CAP_XFACTOR,
+    W_NODES,
+    CAP_NODES,
+    W_AREA,
+    CAP_AREA,
+    W_SHARE,
+    HALF_LIFE,
+) = range(10)
 
 
 @kernel
@@ -68,15 +81,18 @@ def tell(s: Ints, kind: int, job: int) -> None:
 
 @kernel
 def priority(s: Ints, wait: int, nodes: int, requested: int, share: float) -> int:
-    """Maui's sum of weighted, capped factors: wait in minutes, expansion factor, nodes, node-hours, share in percent.
+    """Maui's sum of weighted, capped factors: wait in minutes, expansion factor, nodes, node-hours,
+    share in percent.
 
-    A whole number of sixtieths of thousandths, so that each second of waiting counts; each term is rounded down, so
-    equal sums are exactly equal.
+    A whole number of sixtieths of thousandths, so that each second of waiting counts; each term is
+    rounded down, so equal sums are exactly equal.
     """
     w = s[c.WEIGHTS : c.WEIGHTS + 10]
     total = w[W_WAIT] * min(wait, w[CAP_WAIT] * 60 // 1000)
     total += 60 * w[W_NODES] * min(nodes * 1000, w[CAP_NODES]) // 1000
-    total += int(60.0 * w[W_XFACTOR] * min((wait + requested) / requested, w[CAP_XFACTOR] / 1000.0) // 1.0)
+    total += int(
+        60.0 * w[W_XFACTOR] * min((wait + requested) / requested, w[CAP_XFACTOR] / 1000.0) // 1.0
+    )
     total += int(60.0 * w[W_AREA] * min(nodes * (requested / 3600.0), w[CAP_AREA] / 1000.0) // 1.0)
     return total - int(60.0 * w[W_SHARE] * share // 1.0)
 
@@ -84,7 +100,8 @@ def priority(s: Ints, wait: int, nodes: int, requested: int, share: float) -> in
 @kernel
 def copy_queued(s: Ints, source: int, target: int) -> None:
     """Copy one entry of the queue over another."""
-    a, b = queued(s, source), queued(s, target)
+    a = queued(s, source)
+    b = queued(s, target)
     for k in range(c.QUEUED_WIDTH):
         s[b + k] = s[a + k]
     if s[c.WORDS]:
@@ -119,7 +136,8 @@ def slide_to_front(s: Ints) -> None:
 
 @kernel
 def enqueue(s: Ints, job: int, nodes: int, requested: int, run: int, user: int, order: int) -> None:
-    """Put a job into the queue at its place: behind those of higher priority and, among equals, of earlier arrival."""
+    """Put a job into the queue at its place: behind those of higher priority and, among equals, of
+    earlier arrival."""
     if s[c.TAIL] == s[c.QUEUE_ROOM]:
         slide_to_front(s)
     i = s[c.TAIL]
@@ -151,7 +169,8 @@ def enqueue(s: Ints, job: int, nodes: int, requested: int, run: int, user: int, 
 
 @kernel
 def arrive(s: Ints, job: int, nodes: int, requested: int, run: int, user: int) -> None:
-    """A job arrives: into the queue, or held back while its user has as many jobs in the system as the cap allows."""
+    """A job arrives: into the queue, or held back while its user has as many jobs in the system as
+    the cap allows."""
     order = s[c.SEQUENCE]
     s[c.SEQUENCE] += 1
     if s[c.CAP] > 0:
@@ -172,14 +191,17 @@ def arrive(s: Ints, job: int, nodes: int, requested: int, run: int, user: int) -
 @kernel
 def remove_held(s: Ints, h: int) -> None:
     """Take entry `h` out of the jobs held back."""
-    for k in range(s[c.HELD_AT] + h * c.QUEUED_WIDTH, s[c.HELD_AT] + (s[c.HELD] - 1) * c.QUEUED_WIDTH):
+    for k in range(
+        s[c.HELD_AT] + h * c.QUEUED_WIDTH, s[c.HELD_AT] + (s[c.HELD] - 1) * c.QUEUED_WIDTH
+    ):
         s[k] = s[k + c.QUEUED_WIDTH]
     s[c.HELD] -= 1
 
 
 @kernel
 def admit(s: Ints) -> None:
-    """Queue the jobs held back whose users are under the cap again, in the order of their arrival."""
+    """Queue the jobs held back whose users are under the cap again, in the order of their
+    arrival."""
     i = 0
     while i < s[c.HELD]:
         h = s[c.HELD_AT] + i * c.QUEUED_WIDTH
@@ -188,7 +210,15 @@ def admit(s: Ints) -> None:
             i += 1
             continue
         s[user] += 1
-        enqueue(s, s[h + c.JOB], s[h + c.NODES], s[h + c.REQUESTED], s[h + c.RUN], s[h + c.USER], s[h + c.ORDER])
+        enqueue(
+            s,
+            s[h + c.JOB],
+            s[h + c.NODES],
+            s[h + c.REQUESTED],
+            s[h + c.RUN],
+            s[h + c.USER],
+            s[h + c.ORDER],
+        )
         remove_held(s, i)
 
 
@@ -196,13 +226,21 @@ def admit(s: Ints) -> None:
 def sift_up(s: Ints, i: int) -> None:
     """Move entry `i` of the heap up to its place: by end, and at the same end, by start."""
     heap = s[c.HEAP_AT]
-    end, started, slot = s[heap + i * 3 + c.END], s[heap + i * 3 + c.STARTED_AS], s[heap + i * 3 + c.SLOT]
+    end = s[heap + i * 3 + c.END]
+    started = s[heap + i * 3 + c.STARTED_AS]
+    slot = s[heap + i * 3 + c.SLOT]
     while i > 0:
         above = heap + (i - 1) // 2 * c.HEAP_WIDTH
-        if s[above + c.END] < end or (s[above + c.END] == end and s[above + c.STARTED_AS] < started):
+        if s[above + c.END] < end or (
+            s[above + c.END] == end and s[above + c.STARTED_AS] < started
+        ):
             break
         e = heap + i * c.HEAP_WIDTH
-        s[e + c.END], s[e + c.STARTED_AS], s[e + c.SLOT] = s[above + c.END], s[above + c.STARTED_AS], s[above + c.SLOT]
+        s[e + c.END], s[e + c.STARTED_AS], s[e + c.SLOT] = (
+            s[above + c.END],
+            s[above + c.STARTED_AS],
+            s[above + c.SLOT],
+        )
         i = (i - 1) // 2
     e = heap + i * c.HEAP_WIDTH
     s[e + c.END], s[e + c.STARTED_AS], s[e + c.SLOT] = end, started, slot
@@ -212,7 +250,9 @@ def sift_up(s: Ints, i: int) -> None:
 def sift_down(s: Ints, i: int, n: int) -> None:
     """Move entry `i` of a heap of `n` down to its place."""
     heap = s[c.HEAP_AT]
-    end, started, slot = s[heap + i * 3 + c.END], s[heap + i * 3 + c.STARTED_AS], s[heap + i * 3 + c.SLOT]
+    end = s[heap + i * 3 + c.END]
+    started = s[heap + i * 3 + c.STARTED_AS]
+    slot = s[heap + i * 3 + c.SLOT]
     while 2 * i + 1 < n:
         child = 2 * i + 1
         b = heap + child * c.HEAP_WIDTH
@@ -221,11 +261,16 @@ def sift_down(s: Ints, i: int, n: int) -> None:
             if s[d + c.END] < s[b + c.END] or (
                 s[d + c.END] == s[b + c.END] and s[d + c.STARTED_AS] < s[b + c.STARTED_AS]
             ):
-                child, b = child + 1, d
+                child = child + 1
+                b = d
         if end < s[b + c.END] or (end == s[b + c.END] and started < s[b + c.STARTED_AS]):
             break
         e = heap + i * c.HEAP_WIDTH
-        s[e + c.END], s[e + c.STARTED_AS], s[e + c.SLOT] = s[b + c.END], s[b + c.STARTED_AS], s[b + c.SLOT]
+        s[e + c.END], s[e + c.STARTED_AS], s[e + c.SLOT] = (
+            s[b + c.END],
+            s[b + c.STARTED_AS],
+            s[b + c.SLOT],
+        )
         i = child
     e = heap + i * c.HEAP_WIDTH
     s[e + c.END], s[e + c.STARTED_AS], s[e + c.SLOT] = end, started, slot
@@ -234,7 +279,8 @@ def sift_down(s: Ints, i: int, n: int) -> None:
 @kernel
 def add_release(s: Ints, at: int, nodes: int) -> None:
     """Note that a job which starts now will give back `nodes` at `at`."""
-    begin, room = s[c.RELEASE_AT], s[c.RUNNING_ROOM]
+    begin = s[c.RELEASE_AT]
+    room = s[c.RUNNING_ROOM]
     i = begin + s[c.RUNNING]
     while i > begin and s[i - 1] > at:
         s[i] = s[i - 1]
@@ -247,8 +293,10 @@ def add_release(s: Ints, at: int, nodes: int) -> None:
 @kernel
 def drop_release(s: Ints, at: int, nodes: int) -> None:
     """Forget one release. Which of two equal ones does not matter."""
-    begin, room = s[c.RELEASE_AT], s[c.RUNNING_ROOM]
-    low, high = begin, begin + s[c.RUNNING]
+    begin = s[c.RELEASE_AT]
+    room = s[c.RUNNING_ROOM]
+    low = begin
+    high = begin + s[c.RUNNING]
     while low < high:
         middle = (low + high) // 2
         if s[middle] < at:
@@ -265,7 +313,8 @@ def drop_release(s: Ints, at: int, nodes: int) -> None:
 @kernel
 def hold(s: Ints, job: int, nodes: int, requested: int, run: int, user: int) -> int:
     """From now on the job holds nodes, as one of the running jobs. Returns its slot."""
-    n, now = s[c.RUNNING], s[c.NOW]
+    n = s[c.RUNNING]
+    now = s[c.NOW]
     slot = s[s[c.SLOTS_AT] + s[c.RUNNING_ROOM] - n - 1]
     r = s[c.RUNNING_AT] + slot * c.RUNNING_WIDTH
     s[r + c.JOB] = job
@@ -277,7 +326,11 @@ def hold(s: Ints, job: int, nodes: int, requested: int, run: int, user: int) -> 
     if s[c.POLICY] != c.CONSERVATIVE:
         add_release(s, now + requested, nodes)
     e = s[c.HEAP_AT] + n * c.HEAP_WIDTH
-    s[e + c.END], s[e + c.STARTED_AS], s[e + c.SLOT] = now + min(run, requested), s[c.SEQUENCE], slot
+    s[e + c.END], s[e + c.STARTED_AS], s[e + c.SLOT] = (
+        now + min(run, requested),
+        s[c.SEQUENCE],
+        slot,
+    )
     sift_up(s, n)
     s[c.RUNNING] += 1
     s[c.SEQUENCE] += 1
@@ -288,8 +341,11 @@ def hold(s: Ints, job: int, nodes: int, requested: int, run: int, user: int) -> 
 @kernel
 def start(s: Ints, starts: Ints, i: int) -> None:
     """Entry `i` of the queue starts now; the caller takes it out of the queue."""
-    q, now = queued(s, i), s[c.NOW]
-    job, nodes, user = s[q + c.JOB], s[q + c.NODES], s[q + c.USER]
+    q = queued(s, i)
+    now = s[c.NOW]
+    job = s[q + c.JOB]
+    nodes = s[q + c.NODES]
+    user = s[q + c.USER]
     slot = hold(s, job, nodes, s[q + c.REQUESTED], s[q + c.RUN], user)
     if s[c.WORDS]:
         nodesets.copy(queued_set(s, i), running_set(s, slot))
@@ -313,9 +369,11 @@ def start_head(s: Ints, starts: Ints) -> None:
 def launch(s: Ints, starts: Ints, first: int) -> None:
     """Start the queued jobs from entry `first` on that are planned for now, in queue order.
 
-    With ends before arrivals, one by one, a job may be planned for nodes that come free at this instant, but later.
+    With ends before arrivals, one by one, a job may be planned for nodes that come free at this
+    instant, but later.
     """
-    now, ends_first = s[c.NOW], s[c.EVENT_ORDER] == c.ENDS_FIRST
+    now = s[c.NOW]
+    ends_first = s[c.EVENT_ORDER] == c.ENDS_FIRST
     kept = first
     for i in range(first, s[c.TAIL]):
         q = queued(s, i)
@@ -331,10 +389,14 @@ def launch(s: Ints, starts: Ints, first: int) -> None:
 
 @kernel
 def finish_first(s: Ints, kind: int) -> None:
-    """The running job that ends first ends now. `kind` is the event for its client, or -1 for its natural end."""
-    now, slot = s[c.NOW], s[s[c.HEAP_AT] + c.SLOT]
+    """The running job that ends first ends now. `kind` is the event for its client, or -1 for its
+    natural end."""
+    now = s[c.NOW]
+    slot = s[s[c.HEAP_AT] + c.SLOT]
     r = s[c.RUNNING_AT] + slot * c.RUNNING_WIDTH
-    nodes, expected, user = s[r + c.NODES], s[r + c.EXPECTED], s[r + c.USER]
+    nodes = s[r + c.NODES]
+    expected = s[r + c.EXPECTED]
+    user = s[r + c.USER]
     s[c.FREE] += nodes
     s[c.FREED] = max(s[c.FREED], 2 if expected > now else 1)
     if s[c.POLICY] != c.CONSERVATIVE:
@@ -357,7 +419,10 @@ def finish_first(s: Ints, kind: int) -> None:
         s[s[c.USERS_AT] + s[c.USERS_ROOM] + user] -= nodes
     if s[r + c.JOB] < 0:
         if kind < 0:
-            kind = c.KILLED_EVENT if s[r + c.KILLED] == 1 and expected == now else c.ENDED
+            if s[r + c.KILLED] == 1 and expected == now:
+                kind = c.KILLED_EVENT
+            else:
+                kind = c.ENDED
         tell(s, kind, s[r + c.JOB])
 
 

@@ -1,8 +1,9 @@
 """The plan of a cluster whose nodes have identities: free nodes as a set that changes with time.
 
-Like `profile`, but each segment has a bit set of free nodes, and a reservation holds the same nodes from begin to end.
-Two ways to choose among the free ones: the leftmost, or the leftmost block of neighbours (contiguous). Both are the
-rules of Batsched's selectors, so that its schedules are an oracle.
+Like `profile`, but each segment has a bit set of free nodes, and a reservation holds the same nodes
+from begin to end. Two ways to choose among the free ones: the leftmost, or the leftmost block of
+neighbours (contiguous). Both are the rules of Batsched's selectors, so that its schedules are an
+oracle.
 """
 
 from __future__ import annotations
@@ -34,7 +35,8 @@ def size(words: Ints) -> int:
 
 @kernel
 def copy(source: Ints, target: Ints) -> None:
-    """Make one set the same as another. Element by element: a slice assignment compiles several times slower."""
+    """Make one set the same as another. Element by element: a slice assignment compiles several
+    times slower."""
     for w in range(target.shape[0]):
         target[w] = source[w]
 
@@ -48,11 +50,12 @@ def clear(words: Ints) -> None:
 
 @kernel
 def choose(available: Ints, nodes: int, contiguous: bool, chosen: Ints) -> bool:
-    """Fill `chosen` with `nodes` of `available`, or return False where the rule cannot be kept."""
+    """Fill `chosen` with `nodes` of `available`, or return False if the rule cannot be kept."""
     clear(chosen)
     taken = 0
     for node in range(available.shape[0] * 64):
-        w, place = node // 64, node % 64
+        w = node // 64
+        place = node % 64
         if (available[w] >> place) & 1:
             chosen[w] |= 1 << place
             taken += 1
@@ -79,8 +82,11 @@ def trim(at: Ints, sets: Ints, n: int, now: int) -> int:
 
 
 @kernel
-def first_fit(at: Ints, sets: Ints, n: int, nodes: int, length: int, contiguous: bool, chosen: Ints, last: int) -> int:
-    """The first segment (up to `last`) from whose begin the same `nodes` nodes are free for `length`, or -1.
+def first_fit(
+    at: Ints, sets: Ints, n: int, nodes: int, length: int, contiguous: bool, chosen: Ints, last: int
+) -> int:
+    """The first segment (up to `last`) from whose begin the same `nodes` nodes are free for
+    `length`, or -1.
 
     `chosen` holds them. `last` = 0 asks only whether the job fits now.
     """
@@ -116,7 +122,8 @@ def cut(at: Ints, sets: Ints, n: int, time: int) -> int:
 
 @kernel
 def flip(at: Ints, sets: Ints, n: int, begin: int, end: int, chosen: Ints) -> int:
-    """Take free nodes or give taken ones back, from `begin` to `end`; joins equal segments. Returns their number."""
+    """Take free nodes or give taken ones back, from `begin` to `end`; joins equal segments. Returns
+    their number."""
     n = cut(at, sets, n, begin)
     n = cut(at, sets, n, end)
     i = n - 1
@@ -131,7 +138,8 @@ def flip(at: Ints, sets: Ints, n: int, begin: int, end: int, chosen: Ints) -> in
 
 @kernel
 def join(at: Ints, sets: Ints, n: int, time: int) -> int:
-    """Merge the segment that begins at `time` with the one before where both have the same nodes free."""
+    """Merge the segment that begins at `time` with the one before if both have the same nodes
+    free."""
     i = n - 1
     while at[i] > time:
         i -= 1

@@ -7,7 +7,7 @@ BY_DEPTH k    the plan is rebuilt in queue order: each job starts now if it fits
               reservation. k = 1 is EASY; k without limit is conservative-replan.
 CONSERVATIVE  every job has a reservation from its arrival on. When nodes come free, one pass in queue order moves each
               job to its first fit, all others staying where they are; so no promised start ever gets later.
-"""
+"""  # noqa: E501
 
 from __future__ import annotations
 
@@ -59,20 +59,25 @@ def schedule(s: Ints, starts: Ints) -> None:
 def sort_queue(s: Ints) -> None:
     """Order the queue by priority now, the highest first; equals by arrival.
 
-    By insertion, since little changes from pass to pass; the entry behind the tail holds the job being moved.
+    By insertion, since little changes from pass to pass; the entry behind the tail holds the job
+    being moved.
     """
     if s[c.TAIL] == s[c.QUEUE_ROOM]:
         slide_to_front(s)
     if s[c.WEIGHTS + W_SHARE] != 0:
         measure_usage(s)
-    usage, total = s[c.USERS_AT] + 2 * s[c.USERS_ROOM], 0
+    usage = s[c.USERS_AT] + 2 * s[c.USERS_ROOM]
+    total = 0
     for u in range(usage, usage + s[c.USERS_ROOM]):
         total += s[u]
-    head, spare = s[c.HEAD], s[c.TAIL]
+    head = s[c.HEAD]
+    spare = s[c.TAIL]
     for i in range(head, s[c.TAIL]):
         q = queued(s, i)
         share = 100.0 * s[usage + s[q + c.USER]] / max(1, total)
-        s[q + c.KEY] = priority(s, s[c.NOW] - s[q + c.QUEUED], s[q + c.NODES], s[q + c.REQUESTED], share)
+        s[q + c.KEY] = priority(
+            s, s[c.NOW] - s[q + c.QUEUED], s[q + c.NODES], s[q + c.REQUESTED], share
+        )
         if i == head or not is_before(s, i, i - 1):
             continue
         copy_queued(s, i, spare)
@@ -87,7 +92,8 @@ def sort_queue(s: Ints) -> None:
 @kernel
 def is_before(s: Ints, a: int, b: int) -> bool:
     """Whether entry `a` of the queue comes before entry `b`."""
-    p, q = queued(s, a), queued(s, b)
+    p = queued(s, a)
+    q = queued(s, b)
     if s[p + c.KEY] != s[q + c.KEY]:
         return s[p + c.KEY] > s[q + c.KEY]
     return s[p + c.ORDER] < s[q + c.ORDER]
@@ -95,8 +101,10 @@ def is_before(s: Ints, a: int, b: int) -> bool:
 
 @kernel
 def measure_usage(s: Ints) -> None:
-    """Bring every user's node-seconds, counted in thousandths, up to now; older ones fade with the half-life."""
-    elapsed, room = s[c.NOW] - s[c.MEASURED], s[c.USERS_ROOM]
+    """Bring every user's node-seconds, counted in thousandths, up to now; older ones fade with the
+    half-life."""
+    elapsed = s[c.NOW] - s[c.MEASURED]
+    room = s[c.USERS_ROOM]
     half_life = s[c.WEIGHTS + HALF_LIFE] / 1000.0
     fade = 0.5 ** (elapsed / half_life)
     gain = 1000.0 * (1.0 - fade) * half_life / log(2.0)
@@ -133,9 +141,11 @@ def fcfs_pass(s: Ints, starts: Ints) -> None:
 def easy_pass(s: Ints, starts: Ints) -> None:
     """Start heads while they fit, then whatever does not delay the head.
 
-    If nothing came free since the last pass, the jobs that could not start then cannot start now: only new ones count.
+    If nothing came free since the last pass, the jobs that could not start then cannot start now:
+    only new ones count.
     """
-    now, free = s[c.NOW], free_now(s)
+    now = s[c.NOW]
+    free = free_now(s)
     i = s[c.TAIL] - s[c.FRESH]
     if s[c.FREED] > 0 or s[c.DISORDER] > 0 or free > s[c.FREE] or i == s[c.HEAD]:
         while s[c.HEAD] < s[c.TAIL] and s[queued(s, s[c.HEAD]) + c.NODES] <= free:
@@ -145,7 +155,9 @@ def easy_pass(s: Ints, starts: Ints) -> None:
             return
         find_shadow(s, free)
         i = s[c.HEAD] + 1
-    shadow, extra, first = s[c.SHADOW], s[c.EXTRA], -1
+    shadow = s[c.SHADOW]
+    extra = s[c.EXTRA]
+    first = -1
     while i < s[c.TAIL] and free > 0:
         q = queued(s, i)
         nodes = s[q + c.NODES]
@@ -155,7 +167,8 @@ def easy_pass(s: Ints, starts: Ints) -> None:
                 free -= nodes
                 extra -= 0 if ends_in_time else nodes
                 s[q + c.PLANNED] = now
-                first = i if first < 0 else first
+                if first < 0:
+                    first = i
         i += 1
     s[c.EXTRA] = extra
     if first >= 0:
@@ -164,8 +177,10 @@ def easy_pass(s: Ints, starts: Ints) -> None:
 
 @kernel
 def find_shadow(s: Ints, free: int) -> None:
-    """When the blocked head, with `free` nodes now, can start at the latest, and how many nodes it then leaves."""
-    ends, room = s[c.RELEASE_AT], s[c.RUNNING_ROOM]
+    """When the blocked head, with `free` nodes now, can start at the latest, and how many nodes it
+    then leaves."""
+    ends = s[c.RELEASE_AT]
+    room = s[c.RUNNING_ROOM]
     last = ends + s[c.RUNNING]
     need = s[queued(s, s[c.HEAD]) + c.NODES]
     r = ends
@@ -185,11 +200,15 @@ def find_shadow(s: Ints, free: int) -> None:
 def depth_pass(s: Ints, starts: Ints) -> None:
     """Start what fits now in queue order, with reservations for the first DEPTH jobs that do not.
 
-    The plan of the last pass stays good while nothing came free and new jobs stand at the tail (and, without a limit
-    of depth, also when jobs end exactly on time): then only new jobs are placed.
+    The plan of the last pass stays good while nothing came free and new jobs stand at the tail
+    (and, without a limit of depth, also when jobs end exactly on time): then only new jobs are
+    placed.
     """
     unlimited = s[c.DEPTH] < 0
-    came_free = s[c.FREED] > 1 if unlimited else s[c.FREED] > 0 or free_now(s) > s[c.FREE]
+    if unlimited:
+        came_free = s[c.FREED] > 1
+    else:
+        came_free = s[c.FREED] > 0 or free_now(s) > s[c.FREE]
     if came_free or s[c.DISORDER] == 1 or s[c.POLICY] == c.FCFS:
         reset_plan(s)
         s[c.RESERVED] = 0
@@ -197,7 +216,9 @@ def depth_pass(s: Ints, starts: Ints) -> None:
             s[queued(s, i) + c.PLANNED] = c.NEW
     else:
         trim_plan(s)
-    free = s[c.FREE] if s[c.EVENT_ORDER] == c.ENDS_FIRST else s[c.NODES_ALL]  # what the plan grants must also be there
+    free = (
+        s[c.FREE] if s[c.EVENT_ORDER] == c.ENDS_FIRST else s[c.NODES_ALL]
+    )  # what the plan grants must also be there
     for i in range(s[c.HEAD], s[c.TAIL]):
         q = queued(s, i)
         if s[q + c.PLANNED] != c.NEW:
@@ -219,10 +240,14 @@ def depth_pass(s: Ints, starts: Ints) -> None:
 
 @kernel
 def conservative_pass(s: Ints, starts: Ints) -> None:
-    """Move each job of the queue to its first fit, if nodes came free; else only place the new ones."""
+    """Move each job of the queue to its first fit, if nodes came free; else only place the new
+    ones."""
     trim_plan(s)
     freed = s[c.FREED] > 0
-    first = s[c.HEAD] if freed or s[c.QUEUE_ORDER] != c.ARRIVAL else s[c.TAIL] - s[c.FRESH]
+    if freed or s[c.QUEUE_ORDER] != c.ARRIVAL:
+        first = s[c.HEAD]
+    else:
+        first = s[c.TAIL] - s[c.FRESH]
     if s[c.PLACEMENT] == c.COUNTED:
         move_forward(s, first)
     else:
@@ -231,33 +256,48 @@ def conservative_pass(s: Ints, starts: Ints) -> None:
             if s[q + c.PLANNED] != c.NEW:
                 if not freed:
                     continue
-                give_back(s, s[q + c.PLANNED], s[q + c.PLANNED] + s[q + c.REQUESTED], s[q + c.NODES], queued_set(s, i))
+                give_back(
+                    s,
+                    s[q + c.PLANNED],
+                    s[q + c.PLANNED] + s[q + c.REQUESTED],
+                    s[q + c.NODES],
+                    queued_set(s, i),
+                )
             place(s, i)
-    # With arrivals before ends, an older job may be planned for nodes whose time is up at this very instant.
+    # With arrivals before ends, an older job may be planned for nodes whose time is up at this very
+    # instant.
     launch(s, starts, first if s[c.EVENT_ORDER] == c.BATCHED else s[c.HEAD])
 
 
 @kernel
 def move_forward(s: Ints, first: int) -> None:
-    """Place new jobs, and move those behind `first` that fit earlier, each with all others where they are.
+    """Place new jobs, and move those behind `first` that fit earlier, each with all others where
+    they are.
 
-    A job that could not move when it was last looked at can only move now into room that the plan has got since: from
-    jobs that ended early or left, from those moved before it in this pass, and from those moved in the last pass. So no
-    start at or after the end of all that room needs a look. (That time has passed makes no start possible that was not:
-    a job that fits from the middle of a segment on fits from its begin on.)
+    A job that could not move when it was last looked at can only move now into room that the plan
+    has got since: from jobs that ended early or left, from those moved before it in this pass, and
+    from those moved in the last pass. So no start at or after the end of all that room needs a
+    look. (That time has passed makes no start possible that was not: a job that fits from the
+    middle of a segment on fits from its begin on.)
     """
-    at, free = plan_times(s), plan_counts(s)
-    horizon, moved = max(s[c.FREED_UNTIL], s[c.MOVED_UNTIL]), 0
+    at = plan_times(s)
+    free = plan_counts(s)
+    horizon = max(s[c.FREED_UNTIL], s[c.MOVED_UNTIL])
+    moved = 0
     for i in range(first, s[c.TAIL]):
         q = queued(s, i)
-        planned, requested, nodes = s[q + c.PLANNED], s[q + c.REQUESTED], s[q + c.NODES]
+        planned = s[q + c.PLANNED]
+        requested = s[q + c.REQUESTED]
+        nodes = s[q + c.NODES]
         if planned == c.NEW:
             place(s, i)
         elif s[c.FREED] > 0 and horizon > s[c.NOW]:
             to = profile.earlier_fit(at, free, nodes, requested, planned, horizon)
             if to >= 0:
                 s[q + c.PLANNED] = at[to]
-                s[c.SEGMENTS] = profile.move(at, free, s[c.SEGMENTS], at[to], planned, requested, nodes)
+                s[c.SEGMENTS] = profile.move(
+                    at, free, s[c.SEGMENTS], at[to], planned, requested, nodes
+                )
                 moved = max(moved, planned + requested)
                 horizon = max(horizon, moved)
     if s[c.FREED] > 0:
@@ -280,9 +320,11 @@ def reset_plan(s: Ints) -> None:
     if s[c.WORDS]:
         reset_sets(s)
         return
-    at, free = plan_times(s), plan_counts(s)
+    at = plan_times(s)
+    free = plan_counts(s)
     at[0] = s[c.NOW]
-    count, n = s[c.FREE], 1
+    count = s[c.FREE]
+    n = 1
     for r in range(s[c.RELEASE_AT], s[c.RELEASE_AT] + s[c.RUNNING]):
         if s[r] > at[n - 1]:
             free[n - 1] = count
@@ -295,8 +337,9 @@ def reset_plan(s: Ints) -> None:
 
 @kernel
 def reset_sets(s: Ints) -> None:
-    """The same where nodes have identities."""
-    at, sets = plan_times(s), plan_sets(s)
+    """The same if nodes have identities."""
+    at = plan_times(s)
+    sets = plan_sets(s)
     at[0] = s[c.NOW]
     for w in range(s[c.WORDS]):
         sets[0, w] = -1
@@ -314,10 +357,14 @@ def reset_sets(s: Ints) -> None:
 @kernel
 def place_now(s: Ints, i: int) -> bool:
     """Reserve for entry `i` of the queue from now on, if it fits."""
-    at, n, now = plan_times(s), s[c.SEGMENTS], s[c.NOW]
-    nodes, length = s[queued(s, i) + c.NODES], s[queued(s, i) + c.REQUESTED]
+    at = plan_times(s)
+    n = s[c.SEGMENTS]
+    now = s[c.NOW]
+    nodes = s[queued(s, i) + c.NODES]
+    length = s[queued(s, i) + c.REQUESTED]
     if s[c.WORDS]:
-        chosen, contiguous = queued_set(s, i), s[c.PLACEMENT] == c.CONTIGUOUS
+        chosen = queued_set(s, i)
+        contiguous = s[c.PLACEMENT] == c.CONTIGUOUS
         if nodesets.first_fit(at, plan_sets(s), n, nodes, length, contiguous, chosen, 0) < 0:
             return False
         s[c.SEGMENTS] = nodesets.flip(at, plan_sets(s), n, now, now + length, chosen)
@@ -332,10 +379,14 @@ def place_now(s: Ints, i: int) -> bool:
 @kernel
 def place(s: Ints, i: int) -> None:
     """Reserve for entry `i` of the queue at its first fit."""
-    q, at, n = queued(s, i), plan_times(s), s[c.SEGMENTS]
-    nodes, length = s[q + c.NODES], s[q + c.REQUESTED]
+    q = queued(s, i)
+    at = plan_times(s)
+    n = s[c.SEGMENTS]
+    nodes = s[q + c.NODES]
+    length = s[q + c.REQUESTED]
     if s[c.WORDS]:
-        chosen, contiguous = queued_set(s, i), s[c.PLACEMENT] == c.CONTIGUOUS
+        chosen = queued_set(s, i)
+        contiguous = s[c.PLACEMENT] == c.CONTIGUOUS
         begin = at[nodesets.first_fit(at, plan_sets(s), n, nodes, length, contiguous, chosen, n)]
         s[c.SEGMENTS] = nodesets.flip(at, plan_sets(s), n, begin, begin + length, chosen)
     else:

@@ -1,8 +1,9 @@
 """The plan of a cluster whose nodes are only counted: free nodes as a step function of time.
 
-`at[i]` is when segment i begins, `free[i]` how many nodes are neither held nor reserved during it; the last segment
-lasts forever and has every node free. Segments are found by walking: plans of real queues have some dozens of them, and
-a walk over a contiguous array beats a tree up to a few thousand.
+`at[i]` is when segment i begins, `free[i]` how many nodes are neither held nor reserved during it;
+the last segment lasts forever and has every node free. Segments are found by walking: plans of real
+queues have some dozens of them, and a walk over a contiguous array beats a tree up to a few
+thousand.
 """
 
 from __future__ import annotations
@@ -13,7 +14,8 @@ from windrow.kernels.jit import kernel
 
 @kernel
 def trim(at: Ints, free: Ints, n: int, now: int) -> int:
-    """Drop what lies before `now`; the first segment then begins at `now`. Returns the number of segments."""
+    """Drop what lies before `now`; the first segment then begins at `now`. Returns the number of
+    segments."""
     gone = 0
     while gone + 1 < n and at[gone + 1] <= now:
         gone += 1
@@ -27,7 +29,8 @@ def trim(at: Ints, free: Ints, n: int, now: int) -> int:
 
 @kernel
 def first_fit(at: Ints, free: Ints, n: int, nodes: int, length: int) -> int:
-    """The first segment at whose begin `nodes` are free for `length`. There always is one: the last."""
+    """The first segment at whose begin `nodes` are free for `length`. There always is one: the
+    last."""
     i = 0
     while i < n - 1:
         if free[i] < nodes:
@@ -45,10 +48,12 @@ def first_fit(at: Ints, free: Ints, n: int, nodes: int, length: int) -> int:
 
 @kernel
 def earlier_fit(at: Ints, free: Ints, nodes: int, length: int, planned: int, horizon: int) -> int:
-    """The first segment before `horizon` where a job with a reservation at `planned` could begin sooner, or -1.
+    """The first segment before `horizon` where a job with a reservation at `planned` could begin
+    sooner, or -1.
 
-    The job's own reservation counts as free, and it ends after any sooner placing would; so only segments before
-    `planned` need a look, and nothing has to be taken out of the plan to find that nothing changes.
+    The job's own reservation counts as free, and it ends after any sooner placing would; so only
+    segments before `planned` need a look, and nothing has to be taken out of the plan to find that
+    nothing changes.
     """
     i = 0
     last = min(planned, horizon)
@@ -80,7 +85,8 @@ def fits_now(at: Ints, free: Ints, n: int, nodes: int, length: int) -> bool:
 
 @kernel
 def cut(at: Ints, free: Ints, n: int, time: int) -> int:
-    """Make `time`, which lies within the plan, the start of a segment; the number of segments may grow by one."""
+    """Make `time`, which lies within the plan, the start of a segment; the number of segments may
+    grow by one."""
     i = n
     while at[i - 1] > time:
         i -= 1
@@ -96,9 +102,11 @@ def cut(at: Ints, free: Ints, n: int, time: int) -> int:
 
 @kernel
 def add(at: Ints, free: Ints, n: int, begin: int, end: int, nodes: int) -> int:
-    """Add `nodes` (negative: take them) from `begin` to `end`, both within or after the plan. Returns the segments.
+    """Add `nodes` (negative: take them) from `begin` to `end`, both within or after the plan.
+    Returns the segments.
 
-    Segments that no longer differ at the two ends are joined, so the plan never holds more than its jobs need.
+    Segments that no longer differ at the two ends are joined, so the plan never holds more than its
+    jobs need.
     """
     n = cut(at, free, n, begin)
     n = cut(at, free, n, end)
@@ -114,7 +122,8 @@ def add(at: Ints, free: Ints, n: int, begin: int, end: int, nodes: int) -> int:
 
 @kernel
 def join(at: Ints, free: Ints, n: int, time: int) -> int:
-    """Merge the segment that begins at `time` with the one before where both have the same nodes free."""
+    """Merge the segment that begins at `time` with the one before if both have the same nodes
+    free."""
     i = n - 1
     while at[i] > time:
         i -= 1
@@ -128,9 +137,10 @@ def join(at: Ints, free: Ints, n: int, time: int) -> int:
 
 @kernel
 def move(at: Ints, free: Ints, n: int, begin: int, old: int, length: int, nodes: int) -> int:
-    """Move a reservation from `old` to the earlier `begin`, which must be free for it. Returns the segments.
+    """Move a reservation from `old` to the earlier `begin`, which must be free for it. Returns the
+    segments.
 
-    Where the two placings overlap nothing changes, so the free count never dips below zero.
+    If the two placings overlap nothing changes, so the free count never dips below zero.
     """
     n = add(at, free, n, begin, min(begin + length, old), -nodes)
     return add(at, free, n, max(begin + length, old), old + length, nodes)

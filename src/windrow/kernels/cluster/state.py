@@ -1,16 +1,17 @@
 """The whole changing state of a simulated cluster in one array of 64-bit integers, and its layout.
 
-Rule 1: whatever changes during a simulation, and the rules it follows, are in this array; a copy of it is a clone.
-Rule 2: the log is not. Clones share it: one row per job, columns SUBMIT to BY. Where nodes fail, a row that is never
-reached ends the jobs, and behind it each failure has one: its time, the node, until when that is out, and 1 where a
-job of the log that it hits is lost.
-Rule 3: the array begins with a header (the names below are places in it); the header says where each region begins and
-how many entries it has room for. Kernels never allocate: they say that room is missing, and `grown` copies all
-into a roomier array.
+Rule 1: whatever changes during a simulation, and the rules it follows, are in this array; a copy of
+it is a clone.
+Rule 2: the log is not. Clones share it: one row per job, columns SUBMIT to BY. If nodes fail, a
+row that is never reached ends the jobs, and behind it each failure has one: its time, the node,
+until when that is out, and 1 if a job of the log that it hits is lost.
+Rule 3: the array begins with a header (the names below are places in it); the header says where
+each region begins and how many entries it has room for. Kernels never allocate: they say that room
+is missing, and `grown` copies all into a roomier array.
 
-One array, and not an object with many, because it costs nothing to hand on: passing a dozen arrays from kernel to
-kernel took longer than most of the kernels. A job is named by a number: its row in the log, or -1, -2, ... if it is a
-client's.
+One array, and not an object with many, because it costs nothing to hand on: passing a dozen arrays
+from kernel to kernel took longer than most of the kernels. A job is named by a number: its row in
+the log, or -1, -2, ... if it is a client's.
 """
 
 from __future__ import annotations
@@ -33,8 +34,9 @@ FREE = 6  # nodes not held by running jobs
 SEQUENCE = 7  # counts arrivals and starts, to break ties
 HELD = 8  # how many jobs are held back by the cap
 HAPPENED = 9  # how many events of clients' jobs wait to be fetched
-PENDING = 10  # 1 where a client changed the queue after the last pass
-FREED = 11  # nodes or reservations came free since the last pass: 0 no, 1 on time, 2 earlier than planned
+PENDING = 10  # 1 if a client changed the queue after the last pass
+# nodes or reservations came free since the last pass: 0 no, 1 on time, 2 earlier than planned
+FREED = 11
 FRESH = 12  # jobs queued since the last pass
 RESERVED = 13  # reservations held by blocked jobs (policies with a depth)
 SHADOW = 14  # EASY: when the head can start
@@ -42,10 +44,12 @@ EXTRA = 15  # EASY: nodes that the head leaves unused at that time
 CLIENTS = 16  # how many jobs clients have submitted so far
 ALIVE = 17  # how many of them are in the system
 MEASURED = 18  # when fair-share usage was last brought up to date
-DISORDER = 19  # 1 where the order of the queue changed since the last pass, other than by jobs added at its tail
-FREED_UNTIL = 37  # up to when the plan got room since the last pass, by jobs that ended early or were taken away
+# 1 if the order of the queue changed since the last pass, other than by jobs added at its tail
+DISORDER = 19
+# up to when the plan got room since the last pass, by jobs that ended early or were taken away
+FREED_UNTIL = 37
 MOVED_UNTIL = 38  # up to when it got room in the last pass, by jobs that were moved forward
-FAILURE = 39  # row in the log of the next failure of a node; FOREVER where nodes do not fail
+FAILURE = 39  # row in the log of the next failure of a node; FOREVER if nodes do not fail
 # Header: the rules.
 POLICY = 20
 DEPTH = 21  # how many blocked jobs get reservations; negative: all
@@ -71,10 +75,12 @@ EVENTS_AT = 51
 EVENTS_ROOM = 52
 USERS_AT = 53  # jobs in the system, nodes held, usage
 USERS_ROOM = 54
-WORDS = 55  # words in a set of nodes; 0 where nodes are only counted
+WORDS = 55  # words in a set of nodes; 0 if nodes are only counted
 QUEUE_SETS_AT = 56
 RUNNING_SETS_AT = 57
 PLAN_SETS_AT = 58
+# How many closures were announced: each has a running job of the system, which holds no nodes.
+CLOSURES = 59
 HEADER = 64
 
 # A job in the queue, or held back.
@@ -85,9 +91,12 @@ NEW = -2  # not looked at yet
 
 # A running job. The first five are as in the queue, but RUN's place holds the expected end.
 EXPECTED = 3
-KILLED = 5  # 1 where it runs into its request
+KILLED = 5  # 1 if it runs into its request
 RUNNING_WIDTH = 6
-DOWN = -(2**41)  # the job that holds a node which failed until it is repaired; USER is then the node
+DOWN = -(2**41)
+"""A job of the system. It holds a node which failed until it is repaired, and USER is the node; or
+it ends with a closure, and holds nothing: what is closed is taken out of the plan. USER is then a
+number that no node has."""
 
 # An entry of the heap: ordered by END, then STARTED_AS.
 END, STARTED_AS, SLOT = range(3)
@@ -100,7 +109,10 @@ STARTED, ENDED, KILLED_EVENT, CANCELLED, FAILED = range(5)
 
 # A row of the log.
 SUBMIT, LOG_NODES, LOG_REQUESTED, LOG_RUN, BY = range(5)
-NODE, OUT_UNTIL, LOSES = 1, 2, 3  # of a failure
+# of a failure
+NODE = 1
+OUT_UNTIL = 2
+LOSES = 3
 
 # The numbers behind the settings' names; what they mean is in `windrow.sim.settings`.
 FCFS, EASY, BY_DEPTH, CONSERVATIVE = range(4)
@@ -109,9 +121,14 @@ ARRIVAL, FIXED, CHANGING = range(3)
 COUNTED, LEFTMOST, CONTIGUOUS = range(3)
 
 
-def new_state(nodes: int, *, users: int, identities: bool, start: int, rules: dict[int, int]) -> Ints:
+def new_state(
+    nodes: int, *, users: int, identities: bool, start: int, rules: dict[int, int]
+) -> Ints:
     """An empty cluster at time `start`. `rules` fills header entries POLICY and following."""
-    words = (nodes + 63) // 64 if identities else 0
+    if identities:
+        words = (nodes + 63) // 64
+    else:
+        words = 0
     state = _laid_out(queue=64, held=8, running=64, events=64, users=max(users, 1), words=words)
     state[NOW] = state[MEASURED] = start
     state[FREE] = state[NODES_ALL] = nodes
@@ -134,24 +151,30 @@ def all_nodes(nodes: int) -> Ints:
 
 
 def grown(state: Ints, *, more: int = 1, users: int = 0) -> Ints:
-    """The same state with room for `more` jobs to arrive, and for this many users. Rooms double, so it is rare."""
+    """The same state with room for `more` jobs to arrive, and for this many users. Rooms double, so
+    it is rare."""
     queued = int(state[TAIL] - state[HEAD] + state[HELD]) + more + 1
-    running = min(int(state[NODES_ALL]), int(state[RUNNING]) + queued)
+    running = min(int(state[NODES_ALL] + state[CLOSURES]), int(state[RUNNING]) + queued)
     larger = _laid_out(
         queue=_room(int(state[QUEUE_ROOM]), queued),
         held=_room(int(state[HELD_ROOM]), int(state[HELD]) + more if state[CAP] else 0),
         running=_room(int(state[RUNNING_ROOM]), running),
-        events=_room(int(state[EVENTS_ROOM]), int(state[HAPPENED] + 2 * state[ALIVE]) + 2 * more + 2),
+        events=_room(
+            int(state[EVENTS_ROOM]), int(state[HAPPENED] + 2 * state[ALIVE]) + 2 * more + 2
+        ),
         users=_room(int(state[USERS_ROOM]), users),
         words=int(state[WORDS]),
     )
     larger[:QUEUE_AT] = state[:QUEUE_AT]
+    larger[CLOSURES] = state[CLOSURES]
     sizes = _sizes_of(larger)
     for place, size in _sizes_of(state).items():
         parts = _PARTS.get(place, 1)
         _copy_region(state, larger, place, size // parts, sizes[place] // parts)
-    # Slots that did not exist before are free: they go to the bottom of the stack, below the ones in use there.
-    old, new = int(state[RUNNING_ROOM]), int(larger[RUNNING_ROOM])
+    # Slots that did not exist before are free: they go to the bottom of the stack, below the ones
+    # in use there.
+    old = int(state[RUNNING_ROOM])
+    new = int(larger[RUNNING_ROOM])
     stack = state[state[SLOTS_AT] : state[SLOTS_AT] + old - state[RUNNING]]
     slots = larger[larger[SLOTS_AT] : larger[SLOTS_AT] + new - state[RUNNING]]
     slots[: new - old] = np.arange(new - 1, old - 1, -1)
@@ -167,16 +190,24 @@ def _laid_out(*, queue: int, held: int, running: int, events: int, users: int, w
     for place, size in sizes.items():
         state[place] = begin
         begin += size
-    rooms = {QUEUE_ROOM: queue, HELD_ROOM: held, RUNNING_ROOM: running, PLAN_ROOM: sizes[PLAN_AT] // 2}
+    rooms = {
+        QUEUE_ROOM: queue,
+        HELD_ROOM: held,
+        RUNNING_ROOM: running,
+        PLAN_ROOM: sizes[PLAN_AT] // 2,
+    }
     for place, room in (rooms | {EVENTS_ROOM: events, USERS_ROOM: users, WORDS: words}).items():
         state[place] = room
     state[state[SLOTS_AT] : state[SLOTS_AT] + running] = np.arange(running - 1, -1, -1)
     return state
 
 
-def _sizes(queue: int, held: int, running: int, events: int, users: int, words: int) -> dict[int, int]:
+def _sizes(
+    queue: int, held: int, running: int, events: int, users: int, words: int
+) -> dict[int, int]:
     """How long each region is."""
-    # Every job in the plan makes at most two breakpoints; moving one makes two more before it removes two.
+    # Every job in the plan makes at most two breakpoints; moving one makes two more before it
+    # removes two.
     segments = 2 * (queue + running) + 8
     return {
         QUEUE_AT: queue * QUEUED_WIDTH,
@@ -206,7 +237,8 @@ _PARTS = {RELEASE_AT: 2, PLAN_AT: 2, USERS_AT: 3}
 def _copy_region(source: Ints, target: Ints, place: int, old: int, new: int) -> None:
     """Copy a region part by part: a part keeps its entries at the start of its larger room."""
     for part in range(_PARTS.get(place, 1)):
-        begin, to = int(source[place]) + part * old, int(target[place]) + part * new
+        begin = int(source[place]) + part * old
+        to = int(target[place]) + part * new
         target[to : to + old] = source[begin : begin + old]
 
 

@@ -1,7 +1,7 @@
 """How long the tasks of one job run, if nothing else ever happens: list scheduling with packing.
 
-The rules are those of `model.packing`. Times are whole seconds. The papers' case, one core per node and one task per
-node, is the general one with shape 1.
+The rules are those of `model.packing`. Times are whole seconds. The papers' case, one core per node
+and one task per node, is the general one with shape 1.
 """
 
 from __future__ import annotations
@@ -18,9 +18,11 @@ from windrow.kernels.run.start import open_job, start_tasks
 
 @kernel
 def run_times(r: Ints, members: Ints, nodes: int, answers: Ints) -> None:
-    """Fill `answers[k]` with the time that these tasks take on nodes + k nodes, or -1 where some task does not fit.
+    """Fill `answers[k]` with the time that these tasks take on nodes + k nodes, or -1 if some
+    task does not fit.
 
-    Cost per answer: tasks x log tasks; where PACKED, up to tasks x (log tasks + nodes) for each end of a task.
+    Cost per answer: tasks x log tasks; if PACKED, up to tasks x (log tasks + nodes) for each end
+    of a task.
     """
     parents, heap = opened(r, members)
     for k in range(answers.shape[0]):
@@ -30,9 +32,10 @@ def run_times(r: Ints, members: Ints, nodes: int, answers: Ints) -> None:
 
 @kernel
 def latest_end(r: Ints, members: Ints, drawn: Ints) -> int:
-    """How long these tasks run at worst on one node, however large, if all take what a row of `drawn` says.
+    """How long these tasks run at worst on one node, however large, if all take what a row of
+    `drawn` says.
 
-    Where some task finds no room for ever, the others count.
+    If some task finds no room for ever, the others count.
     """
     parents, heap = opened(r, members)
     worst = 0
@@ -45,13 +48,16 @@ def latest_end(r: Ints, members: Ints, drawn: Ints) -> int:
 
 @kernel
 def opened(r: Ints, members: Ints) -> tuple[Ints, Ints]:
-    """A job of these tasks; all others count as done. How many of them each waits for, and the heap of those ready."""
+    """A job of these tasks; all others count as done. How many of them each waits for, and the heap
+    of those ready."""
     for v in range(t.HEADER, r[t.TASKS_END], t.TASK_WIDTH):
         r[v + t.HOME], r[v + t.PARENTS], r[v + t.UNTIL] = t.DONE, 0, 0
     for v in members:
         for i in range(r[v + t.CHILDREN], r[v + t.TASK_WIDTH + t.CHILDREN]):
             r[r[i] + t.PARENTS] += 1
-    j, pool, n = t.job(r, 0), r[t.POOL_AT], members.shape[0]
+    j = t.job(r, 0)
+    pool = r[t.POOL_AT]
+    n = members.shape[0]
     for i in range(j, j + t.JOB_WIDTH):
         r[i] = 0
     r[j + t.STAGE], r[j + t.SIZE] = t.RUNNING, n
@@ -64,12 +70,22 @@ def opened(r: Ints, members: Ints) -> tuple[Ints, Ints]:
 
 @lean
 def lasting(r: Ints, members: Ints, parents: Ints, heap: Ints, nodes: int) -> int:
-    """When the last of these tasks ends that finds room, if their job has this many nodes from time 0 on.
+    """When the last of these tasks ends that finds room, if their job has this many nodes from time
+    0 on.
 
     Tasks that end together make room together.
     """
-    j, pool, now, n = t.job(r, 0), r[t.POOL_AT], 0, members.shape[0]
-    r[j + t.NODES], r[j + t.OPEN], r[j + t.READY], r[t.OPEN_TASKS], r[t.USED_NODES] = nodes, n, heap.shape[0], n, 0
+    j = t.job(r, 0)
+    pool = r[t.POOL_AT]
+    now = 0
+    n = members.shape[0]
+    r[j + t.NODES], r[j + t.OPEN], r[j + t.READY], r[t.OPEN_TASKS], r[t.USED_NODES] = (
+        nodes,
+        n,
+        heap.shape[0],
+        n,
+        0,
+    )
     for k in range(n):
         r[members[k] + t.HOME], r[members[k] + t.PARENTS] = 0, parents[k]
     for k in range(heap.shape[0]):
@@ -77,7 +93,8 @@ def lasting(r: Ints, members: Ints, parents: Ints, heap: Ints, nodes: int) -> in
     vacate(r, j)
     start_tasks(now, r, j)
     while r[t.RUNNING_TASKS] > 0:
-        now, together = next_end(r), True
+        now = next_end(r)
+        together = True
         while together:
             v = end_first(r)
             close(r, v)

@@ -21,15 +21,19 @@ def next_end(r: Ints) -> int:
 
 @lean
 def end_first(r: Ints) -> int:
-    """Take out the attempt that ends first, of equals the first task; its task, or -1 where it was lost with its job.
+    """Take out the attempt that ends first, of equals the first task; its task, or -1 if it was
+    lost with its job.
 
-    Entries of lost attempts stay until they are met: their task is in no job, or its last attempt ends at another time.
+    Entries of lost attempts stay until they are met: their task is in no job, or its last attempt
+    ends at another time.
     """
     key = pop(r, r[t.ENDS_AT], r[t.RUNNING_TASKS])
     r[t.RUNNING_TASKS] -= 1
     v = key & t.NAME
     is_lost = (r[v + t.HOME] < 0) | (r[v + t.UNTIL] != key >> t.BITS)
-    return -1 if is_lost else v
+    if is_lost:
+        return -1
+    return v
 
 
 @lean
@@ -68,7 +72,8 @@ def finish_first(s: Ints, no_starts: Ints, r: Ints) -> bool:
 
     A job without open tasks gives its nodes back.
     """
-    v, now = end_first(r), s[c.NOW]
+    v = end_first(r)
+    now = s[c.NOW]
     if v < 0:
         return False
     row = r[v + t.HOME]

@@ -1,4 +1,5 @@
-"""Binary heaps of whole numbers, the least first, in a part of an array. Its owner knows how many it holds."""
+"""Binary heaps of whole numbers, the least first, in a part of an array. Its owner knows how many
+it holds."""
 
 from __future__ import annotations
 
@@ -17,11 +18,16 @@ def push(r: Ints, at: int, n: int, key: int) -> None:
 
 @lean
 def pop(r: Ints, at: int, n: int) -> int:
-    """Take the least key out of the heap of `n` that begins at `at`. The place of its last one is free then."""
-    least, key, i = r[at], r[at + n - 1], 0
+    """Take the least key out of the heap of `n` that begins at `at`. The place of its last one is
+    free then."""
+    least = r[at]
+    key = r[at + n - 1]
+    i = 0
     while 2 * i + 1 < n - 1:
         child = 2 * i + 1
-        left, right = r[at + child], r[at + child + 1]  # behind all others is the key itself
+        # behind all others is the key itself
+        left = r[at + child]
+        right = r[at + child + 1]
         if min(left, right) >= key:
             break
         r[at + i] = min(left, right)

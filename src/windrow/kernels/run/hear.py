@@ -1,4 +1,5 @@
-"""What the batch system says of this run's jobs: they start, and they go. The rules of `manager.core`."""
+"""What the batch system says of this run's jobs: they start, and they go. The rules of
+`manager.core`."""
 
 from __future__ import annotations
 
@@ -13,7 +14,8 @@ from windrow.kernels.run.start import open_job, start_tasks
 
 @lean
 def take_news(s: Ints, r: Ints) -> None:
-    """Take what happened over from the cluster, which says it once: to act upon it makes more happen."""
+    """Take what happened over from the cluster, which says it once: to act upon it makes more
+    happen."""
     r[t.EVENT], r[t.EVENTS] = 0, s[c.HAPPENED]
     for i in range(s[c.HAPPENED] * c.EVENT_WIDTH):
         r[r[t.NEWS_AT] + i] = s[s[c.EVENTS_AT] + i]
@@ -23,7 +25,8 @@ def take_news(s: Ints, r: Ints) -> None:
 @lean
 def hear(s: Ints, no_starts: Ints, r: Ints) -> None:
     """The next piece of news: a job of this run started, or is gone."""
-    told, now = r[t.NEWS_AT] + r[t.EVENT] * c.EVENT_WIDTH, s[c.NOW]
+    told = r[t.NEWS_AT] + r[t.EVENT] * c.EVENT_WIDTH
+    now = s[c.NOW]
     r[t.EVENT] += 1
     row = row_of(r, r[told + c.E_JOB])
     if row < 0:
@@ -44,7 +47,7 @@ def hear(s: Ints, no_starts: Ints, r: Ints) -> None:
 
 @lean
 def row_of(r: Ints, number: int) -> int:
-    """The row of a job; -1 where it is not one of this run."""
+    """The row of a job; -1 if it is not one of this run."""
     row = r[t.FIRST_CLIENT] - number
     if row >= r[t.OWN]:
         return row
@@ -68,11 +71,12 @@ def begin_job(now: int, r: Ints, j: int) -> None:
 
 @lean
 def busy_until(r: Ints) -> int:
-    """When this run's running jobs are expected to end; 0 where none runs.
+    """When this run's running jobs are expected to end; 0 if none runs.
 
     A job without open tasks counts until it is gone, unless the run is PLAYED.
     """
-    until, closed = 0, 1 - r[t.PLAYED]
+    until = 0
+    closed = 1 - r[t.PLAYED]
     for i in range(r[t.ACTIVE]):
         j = t.job(r, r[r[t.ACTIVE_AT] + i])
         if r[j + t.STAGE] == t.RUNNING and r[j + t.OPEN] + closed > 0:

@@ -1,4 +1,5 @@
-"""What follows where a job goes before its tasks are done: they are left again, and start from zero in a later job."""
+"""What follows where a job goes before its tasks are done: they are left again, and start from zero
+in a later job."""
 
 from __future__ import annotations
 
@@ -15,14 +16,18 @@ from windrow.kernels.run.start import set_free
 
 @lean
 def lose(s: Ints, no_starts: Ints, r: Ints, row: int, by_node: bool) -> None:
-    """The job was killed with open tasks, by its time limit or by a node that failed, which says nothing of tasks.
+    """The job was killed with open tasks, by its time limit or by a node that failed, which says
+    nothing of tasks.
 
-    A play continues task by task from then on, so it stops no other job; after a failed node, with the same job again.
+    A play continues task by task from then on, so it stops no other job; after a failed node, with
+    the same job again.
     """
     if by_node and r[t.PLAYED] == 1 and may_submit_again(s, r):
         submit_again(s, no_starts, r, row)
         return
     r[t.KILLS] += 1
+    if r[t.PLAYED] == 0:
+        count_lost(s[c.NOW], r, row)
     if by_node:
         r[t.NODE_FAILURES] += 1
     else:
@@ -33,21 +38,30 @@ def lose(s: Ints, no_starts: Ints, r: Ints, row: int, by_node: bool) -> None:
 
 @lean
 def may_submit_again(s: Ints, r: Ints) -> bool:
-    """Whether there is room for one more job, and for ends of tasks that were lost, which stay until they are met."""
+    """Whether there is room for one more job, and for ends of tasks that were lost, which stay
+    until they are met."""
     ends = r[t.RUNNING_TASKS] + r[t.OPEN_TASKS] + r[t.JOBS_AT + 1]
     return r[t.JOBS] < r[t.JOBS_AT + 1] and ends <= r[t.ENDS_AT + 1] and has_room(s, 2)
 
 
 @lean
 def submit_again(s: Ints, no_starts: Ints, r: Ints, row: int) -> None:
-    """What the job of that row has not done becomes a job of the same size, with the same place in the pool."""
-    j, new, size = t.job(r, row), t.job(r, r[t.JOBS]), 0
+    """What the job of that row has not done becomes a job of the same size, with the same place in
+    the pool."""
+    j = t.job(r, row)
+    new = t.job(r, r[t.JOBS])
+    size = 0
     for i in range(t.JOB_WIDTH):
         r[new + i] = 0
-    r[new + t.NODES], r[new + t.RUN], r[new + t.REQUESTED] = r[j + t.NODES], r[j + t.RUN], r[j + t.REQUESTED]
+    r[new + t.NODES], r[new + t.RUN], r[new + t.REQUESTED] = (
+        r[j + t.NODES],
+        r[j + t.RUN],
+        r[j + t.REQUESTED],
+    )
     for v in range(t.HEADER, r[t.TASKS_END], t.TASK_WIDTH):
         if r[v + t.HOME] == row:
-            r[r[t.POOL_AT] + r[j + t.AT] + size], size = v, size + 1
+            r[r[t.POOL_AT] + r[j + t.AT] + size] = v
+            size = size + 1
             r[v + t.HOME], r[v + t.UNTIL] = r[t.JOBS], 0
     r[new + t.AT], r[new + t.SIZE], r[new + t.OPEN] = r[j + t.AT], size, size
     r[t.JOBS] += 1
@@ -55,8 +69,17 @@ def submit_again(s: Ints, no_starts: Ints, r: Ints, row: int) -> None:
 
 
 @lean
+def count_lost(now: int, r: Ints, row: int) -> None:
+    """Add up for how long those attempts ran that are lost with the job."""
+    for v in range(t.HEADER, r[t.TASKS_END], t.TASK_WIDTH):
+        if r[v + t.HOME] == row and r[v + t.UNTIL] > 0:
+            r[t.more(r, v) + t.LOST] += now - (r[v + t.UNTIL] - r[v + t.ACTUAL])
+
+
+@lean
 def expect_longer(now: int, r: Ints, row: int) -> None:
-    """A task lost while running takes twice as long as it had, if jobs may. In a play it keeps its turn."""
+    """A task lost while running takes twice as long as it had, if jobs may. In a play it keeps its
+    turn."""
     most = r[t.job(r, row) + t.REQUESTED]
     for v in range(t.HEADER, r[t.TASKS_END], t.TASK_WIDTH):
         if r[v + t.HOME] == row and r[v + t.UNTIL] > 0:
@@ -72,7 +95,9 @@ def expect_longer(now: int, r: Ints, row: int) -> None:
 def stop_descendants(s: Ints, no_starts: Ints, r: Ints, row: int) -> None:
     """The job was killed: jobs that wait for its open tasks, and have not started, are stopped."""
     n = (r[t.TASKS_END] - t.HEADER) // t.TASK_WIDTH
-    found, stack, top = np.zeros(n, dtype=np.bool_), np.empty(n, dtype=np.int64), 0
+    found = np.zeros(n, dtype=np.bool_)
+    stack = np.empty(n, dtype=np.int64)
+    top = 0
     for v in range(t.HEADER, r[t.TASKS_END], t.TASK_WIDTH):
         if r[v + t.HOME] == row:
             found[(v - t.HEADER) // t.TASK_WIDTH] = True

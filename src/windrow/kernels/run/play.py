@@ -1,13 +1,15 @@
-"""A workflow played to its end on a copy of a cluster, in one call: what would come of a course of action.
+"""A workflow played to its end on a copy of a cluster, in one call: what would come of a course of
+action.
 
-The rules of a run are those of a trial, with simplifications that only a look ahead may make: PLAYED says where. Cores
-are counted over a job's nodes, not node by node. Tasks keep the order of what was expected at first. A job that lost a
-node is submitted again with what it had not done; after one was killed by its time limit, whatever is left goes out
-task by task. What a task takes (ACTUAL) no request knows: those go by what is EXPECTED. Jobs
-that were about to leave when the play begins count no more.
+The rules of a run are those of a trial, with simplifications that only a look ahead may make:
+PLAYED says where. Cores are counted over a job's nodes, not node by node. Tasks keep the order of
+what was expected at first. A job that lost a node is submitted again with what it had not done;
+after one was killed by its time limit, whatever is left goes out task by task. What a task takes
+(ACTUAL) no request knows: those go by what is EXPECTED. Jobs that were about to leave when the play
+begins count no more.
 
-Jobs are this run's, with those that are in the system first; PLANNED ones are submitted at once. Groups are the later
-jobs of the course, in order: levels FIRST to LAST, and HOW they follow.
+Jobs are this run's, with those that are in the system first; PLANNED ones are submitted at once.
+Groups are the later jobs of the course, in order: levels FIRST to LAST, and HOW they follow.
 """
 
 from __future__ import annotations
@@ -31,12 +33,14 @@ FIRST, LAST, HOW, RUNS_AT, WIDTH = range(5)
 GROUP_WIDTH = 5
 WHEN_STARTED, WHEN_DONE, BY_TASK, DEALT = range(4)
 
-NO_ROOM, STUCK = -1, -2
+NO_ROOM = -1
+STUCK = -2
 
 
 @kernel
 def rollout(s: Ints, log: Ints, r: Ints, groups: Ints, runs: Ints, terms: Floats) -> int:
-    """When the last task ends; NO_ROOM where the state or a table is too small, STUCK where nothing can happen.
+    """When the last task ends; NO_ROOM if the state or a table is too small, STUCK if nothing
+    can happen.
 
     A course that goes beyond LIMIT is given up, at some time after it, but not after HORIZON.
     """
@@ -68,7 +72,8 @@ def rollout(s: Ints, log: Ints, r: Ints, groups: Ints, runs: Ints, terms: Floats
 
 @lean
 def begin(s: Ints, no_starts: Ints, r: Ints) -> bool:
-    """Go on from what is under way, and submit what is planned. False where there is no room for it."""
+    """Go on from what is under way, and submit what is planned. False if there is no room for
+    it."""
     for v in range(t.HEADER, r[t.TASKS_END], t.TASK_WIDTH):
         if r[v + t.HOME] == t.IN_NO_JOB and r[v + t.PARENTS] == 0:
             set_free(r, v)
@@ -88,8 +93,10 @@ def begin(s: Ints, no_starts: Ints, r: Ints) -> bool:
 
 
 @lean
-def finish_due(s: Ints, log: Ints, no_starts: Ints, r: Ints, groups: Ints, runs: Ints, terms: Floats) -> bool:
-    """End what ends now, and submit what is due after each. False where there is no room for it."""
+def finish_due(
+    s: Ints, log: Ints, no_starts: Ints, r: Ints, groups: Ints, runs: Ints, terms: Floats
+) -> bool:
+    """End what ends now, and submit what is due after each. False if there is no room for it."""
     while r[t.RUNNING_TASKS] > 0 and next_end(r) <= s[c.NOW]:
         finish_first(s, no_starts, r)
         if not submit_more(s, log, no_starts, r, groups, runs, terms):
@@ -98,8 +105,10 @@ def finish_due(s: Ints, log: Ints, no_starts: Ints, r: Ints, groups: Ints, runs:
 
 
 @kernel
-def submit_more(s: Ints, log: Ints, no_starts: Ints, r: Ints, groups: Ints, runs: Ints, terms: Floats) -> bool:
-    """Submit what the course says is due. False where there is no room for it."""
+def submit_more(
+    s: Ints, log: Ints, no_starts: Ints, r: Ints, groups: Ints, runs: Ints, terms: Floats
+) -> bool:
+    """Submit what the course says is due. False if there is no room for it."""
     if r[t.ACTIVE] >= r[t.CAP]:
         return True
     if r[t.KILLS] > 0:
@@ -122,7 +131,8 @@ def submit_more(s: Ints, log: Ints, no_starts: Ints, r: Ints, groups: Ints, runs
 
 @lean
 def submit_ready(s: Ints, no_starts: Ints, r: Ints, terms: Floats) -> bool:
-    """Ready tasks that are in no job: each a job of its own, while the cap allows. False where there is no room."""
+    """Ready tasks that are in no job: each a job of its own, while the cap allows. False if
+    there is no room."""
     while r[t.ACTIVE] < r[t.CAP]:
         v = next_ready(r)
         if v < 0:
@@ -135,25 +145,34 @@ def submit_ready(s: Ints, no_starts: Ints, r: Ints, terms: Floats) -> bool:
 
 @kernel
 def submit_dealt(s: Ints, no_starts: Ints, r: Ints, terms: Floats) -> bool:
-    """All ready tasks that are in no job, dealt to as many jobs as the cap allows. False where there is no room.
+    """All ready tasks that are in no job, dealt to as many jobs as the cap allows. False if
+    there is no room.
 
-    The longest are dealt out first, one to each job. A job has room for all of its tasks at once, if it may.
+    The longest are dealt out first, one to each job. A job has room for all of its tasks at once,
+    if it may.
     """
     if r[t.FREE_TASKS] == 0:
         return True
-    ready, count = np.empty(r[t.FREE_TASKS], dtype=np.int64), 0
+    ready = np.empty(r[t.FREE_TASKS], dtype=np.int64)
+    count = 0
     v = next_ready(r)
     while v >= 0:
-        ready[count], count = v, count + 1
+        ready[count] = v
+        count = count + 1
         v = next_ready(r)
     jobs = min(r[t.CAP] - r[t.ACTIVE], count)
     for first in range(jobs):
         if r[t.JOBS] >= r[t.JOBS_AT + 1] or not has_room(s, 2):
             return False
-        at, size, units, work, longest = r[t.POOL_AT] + r[t.USED_POOL], 0, 0, 0, 0
+        at = r[t.POOL_AT] + r[t.USED_POOL]
+        size = 0
+        units = 0
+        work = 0
+        longest = 0
         for i in range(first, count, jobs):
             v = ready[i]
-            r[at + size], size = v, size + 1
+            r[at + size] = v
+            size = size + 1
             units += r[v + t.UNITS]
             work += r[v + t.UNITS] * r[v + t.EXPECTED]
             longest = max(longest, r[v + t.EXPECTED])
@@ -164,43 +183,61 @@ def submit_dealt(s: Ints, no_starts: Ints, r: Ints, terms: Floats) -> bool:
 
 
 @kernel
-def submit_group(s: Ints, log: Ints, no_starts: Ints, r: Ints, group: Ints, runs: Ints, terms: Floats) -> None:
-    """The group's levels as one job, on the number of nodes that ends first by the batch system's own estimate."""
-    count, first = 0, r[t.POOL_AT] + r[t.USED_POOL]
+def submit_group(
+    s: Ints, log: Ints, no_starts: Ints, r: Ints, group: Ints, runs: Ints, terms: Floats
+) -> None:
+    """The group's levels as one job, on the number of nodes that ends first by the batch system's
+    own estimate."""
+    count = 0
+    first = r[t.POOL_AT] + r[t.USED_POOL]
     for v in range(t.HEADER, r[t.TASKS_END], t.TASK_WIDTH):
-        if r[v + t.HOME] == t.IN_NO_JOB and group[FIRST] <= r[t.more(r, v) + t.LEVEL] <= group[LAST]:
+        if (
+            r[v + t.HOME] == t.IN_NO_JOB
+            and group[FIRST] <= r[t.more(r, v) + t.LEVEL] <= group[LAST]
+        ):
             r[first + count] = v
             count += 1
     if s[c.PENDING] == 1:
         advance(s, log, no_starts, s[c.NOW])  # the plan must know of our last change
-    nodes, run, requested = size(s, log[:0], r, runs[group[RUNS_AT] : group[RUNS_AT] + group[WIDTH]], terms)
+    nodes, run, requested = size(
+        s, log[:0], r, runs[group[RUNS_AT] : group[RUNS_AT] + group[WIDTH]], terms
+    )
     submit_job(s, no_starts, r, count, nodes, run, requested)
 
 
 @kernel
 def size(s: Ints, nothing: Ints, r: Ints, runs: Ints, terms: Floats) -> tuple[int, int, int]:
-    """Nodes, run and request of a group's job, with leeway where it would start before there is work for it.
+    """Nodes, run and request of a group's job, with leeway if it would start before there is
+    work for it.
 
     `nothing` is an empty log.
     """
-    busy, width, count = max(0, busy_until(r) - s[c.NOW]), runs.shape[0], min(runs.shape[0], r[t.SIZES])
-    nodes, requested = np.empty(count, dtype=np.int64), np.empty(count, dtype=np.int64)
+    busy = max(0, busy_until(r) - s[c.NOW])
+    width = runs.shape[0]
+    count = min(runs.shape[0], r[t.SIZES])
+    nodes = np.empty(count, dtype=np.int64)
+    requested = np.empty(count, dtype=np.int64)
     starts = np.empty(count, dtype=np.int64)
     for k in range(count):
         nodes[k] = (k + 1) * width // count
         requested[k] = request(runs[nodes[k] - 1], 0, terms)
     estimate(s, nothing, nodes, requested, r[t.OWNER], False, starts)
-    best, least = 0, c.FOREVER
+    best = 0
+    least = c.FOREVER
     for k in range(count):
         end = max(starts[k] - s[c.NOW], busy) + runs[nodes[k] - 1]
         if end < least:
-            best, least = k, end
+            best = k
+            least = end
     run = runs[nodes[best] - 1]
-    start, leeway = starts[best : best + 1], 0
+    start = starts[best : best + 1]
+    leeway = 0
     for _ in range(r[t.LEEWAY_ROUNDS]):
         if s[c.NOW] + busy - start[0] <= leeway:
             break
         leeway = s[c.NOW] + busy - start[0]
         requested[best] = request(run, leeway, terms)
-        estimate(s, nothing, nodes[best : best + 1], requested[best : best + 1], r[t.OWNER], False, start)
+        estimate(
+            s, nothing, nodes[best : best + 1], requested[best : best + 1], r[t.OWNER], False, start
+        )
     return nodes[best], run, requested[best]

@@ -1,4 +1,5 @@
-"""Jobs that are submitted, and how long they ask for. The rules of `model.requests` and of `strategies.individual`."""
+"""Jobs that are submitted, and how long they ask for. The rules of `model.requests` and of
+`strategies.individual`."""
 
 from __future__ import annotations
 
@@ -14,15 +15,22 @@ from windrow.kernels.run.tables import Floats
 
 @lean
 def request(run: int, leeway: int, terms: Floats) -> int:
-    """How long to ask for, for a job that should run this long: as `Terms.request_s`, but with leeway, and LATE."""
+    """How long to ask for, for a job that should run this long: as `Terms.request_s`, but with
+    leeway, and LATE."""
     wanted = (round(run * terms[t.LATE]) + leeway + terms[t.OVERHEAD_S]) * terms[t.MARGIN]
-    return int(min(max(1.0, -(-wanted // terms[t.ROUND_S])) * terms[t.ROUND_S], terms[t.MAX_REQUEST_S]))
+    return int(
+        min(max(1.0, -(-wanted // terms[t.ROUND_S])) * terms[t.ROUND_S], terms[t.MAX_REQUEST_S])
+    )
 
 
 @kernel
-def submit_job(s: Ints, no_starts: Ints, r: Ints, size: int, nodes: int, run: int, requested: int) -> None:
+def submit_job(
+    s: Ints, no_starts: Ints, r: Ints, size: int, nodes: int, run: int, requested: int
+) -> None:
     """Submit a job now. Its tasks are the next `size` of the pool. The caller has made room."""
-    row, j, first = r[t.JOBS], t.job(r, r[t.JOBS]), r[t.POOL_AT] + r[t.USED_POOL]
+    row = r[t.JOBS]
+    j = t.job(r, r[t.JOBS])
+    first = r[t.POOL_AT] + r[t.USED_POOL]
     for i in range(j, j + t.JOB_WIDTH):
         r[i] = 0
     r[j + t.NODES], r[j + t.RUN], r[j + t.REQUESTED] = nodes, run, requested
@@ -43,12 +51,15 @@ def put_in(s: Ints, no_starts: Ints, r: Ints, row: int) -> None:
     r[r[t.ACTIVE_AT] + r[t.ACTIVE]] = row
     r[t.ACTIVE] += 1
     r[t.WAITING_JOBS] += 1
-    r[j + t.NUMBER] = submit(s, no_starts, r[j + t.NODES], r[j + t.REQUESTED], c.FOREVER, r[t.OWNER])
+    r[j + t.NUMBER] = submit(
+        s, no_starts, r[j + t.NODES], r[j + t.REQUESTED], c.FOREVER, r[t.OWNER]
+    )
 
 
 @lean
 def next_ready(r: Ints) -> int:
-    """Take out the first task that is ready and in no job; -1 where there is none. Stale entries are dropped."""
+    """Take out the first task that is ready and in no job; -1 if there is none. Stale entries
+    are dropped."""
     while r[t.FREE_TASKS] > 0:
         key = pop(r, r[t.READY_AT], r[t.FREE_TASKS])
         r[t.FREE_TASKS] -= 1

@@ -1,7 +1,8 @@
 """Whether a job has room for a task: the rules of `model.packing`.
 
-Room is counted in units: places where all tasks need alike, else cores over all nodes of a job. Where a run is PACKED,
-that is not enough: cores, memory and EXTRAS must be free on one node, the first that has them, or whole nodes be empty.
+Room is counted in units: places if all tasks need alike, else cores over all nodes of a job.
+If a run is PACKED, that is not enough: cores, memory and EXTRAS must be free on one node, the
+first that has them, or whole nodes be empty.
 
 A job is given by where its row begins, here and in `start`.
 """
@@ -23,7 +24,11 @@ def vacate(r: Ints, j: int) -> None:
     r[t.USED_NODES] += r[j + t.NODES]
     first, last, width = nodes_of(r, j)
     for i in range(first, last, width):
-        r[i + t.FREE_CORES], r[i + t.FREE_MEMORY], r[i + t.HOLDER] = r[t.PER_NODE], r[t.NODE_MEMORY], -1
+        r[i + t.FREE_CORES], r[i + t.FREE_MEMORY], r[i + t.HOLDER] = (
+            r[t.PER_NODE],
+            r[t.NODE_MEMORY],
+            -1,
+        )
         for e in range(r[t.EXTRAS]):
             r[i + t.NODE_WIDTH + e] = r[t.extra(r, r[t.TASKS_END], e)]
 
@@ -38,7 +43,7 @@ def nodes_of(r: Ints, j: int) -> tuple[int, int, int]:
 
 @lean
 def take(r: Ints, v: int, j: int) -> bool:
-    """Give task `v` its room in the job. False where there is none."""
+    """Give task `v` its room in the job. False if there is none."""
     fits = r[v + t.UNITS] <= r[j + t.FREE]
     if fits and r[t.PACKED] == 1:
         fits = put_on_nodes(r, v, j)
@@ -49,17 +54,26 @@ def take(r: Ints, v: int, j: int) -> bool:
 
 @lean
 def put_on_nodes(r: Ints, v: int, j: int) -> bool:
-    """Put task `v` on the first node of the job that has room for it, or on the first empty ones."""
-    return put_on_one(r, v, j) if r[t.more(r, v) + t.WHOLE] == 0 else put_on_whole(r, v, j)
+    """Put task `v` on the first node of the job that has room for it, or on the first empty
+    ones."""
+    if r[t.more(r, v) + t.WHOLE] == 0:
+        return put_on_one(r, v, j)
+    return put_on_whole(r, v, j)
 
 
 @lean
 def put_on_one(r: Ints, v: int, j: int) -> bool:
     """Put task `v` on the first node of the job that has room for it."""
-    cores, memory, extras = r[v + t.UNITS], r[t.more(r, v) + t.MEMORY], r[t.EXTRAS]
+    cores = r[v + t.UNITS]
+    memory = r[t.more(r, v) + t.MEMORY]
+    extras = r[t.EXTRAS]
     first, last, width = nodes_of(r, j)
     for i in range(first, last, width):
-        if r[i + t.FREE_CORES] >= cores and r[i + t.FREE_MEMORY] >= memory and (extras == 0 or has_extras(r, v, i)):
+        if (
+            r[i + t.FREE_CORES] >= cores
+            and r[i + t.FREE_MEMORY] >= memory
+            and (extras == 0 or has_extras(r, v, i))
+        ):
             r[i + t.FREE_CORES] -= cores
             r[i + t.FREE_MEMORY] -= memory
             for e in range(extras):
@@ -81,7 +95,8 @@ def has_extras(r: Ints, v: int, i: int) -> bool:
 @lean
 def put_on_whole(r: Ints, v: int, j: int) -> bool:
     """Put task `v` on the first empty nodes of the job, if there are enough."""
-    empty, left = 0, r[t.more(r, v) + t.WHOLE]
+    empty = 0
+    left = r[t.more(r, v) + t.WHOLE]
     first, last, width = nodes_of(r, j)
     for i in range(first, last, width):
         empty += r[i + t.FREE_CORES] == r[t.PER_NODE] and has_extras(r, v, i)

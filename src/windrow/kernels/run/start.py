@@ -1,7 +1,8 @@
 """Which task starts next: the rules of `model.packing` and `model.allocation`.
 
-Tasks wait in heaps: those that are in no job in one, those that may start in a job in one of that job's own. The key is
-ORDER, turned round so that the longest goes first, and then the task, so that equals go by number.
+Tasks wait in heaps: those that are in no job in one, those that may start in a job in one of that
+job's own. The key is ORDER, turned round so that the longest goes first, and then the task, so that
+equals go by number.
 """
 
 from __future__ import annotations
@@ -23,8 +24,8 @@ def order_key(r: Ints, v: int) -> int:
 def set_free(r: Ints, v: int) -> None:
     """The task is ready, and in no job.
 
-    Its entry is not looked for when it goes into a job with others, or when it is expected to take longer: such an
-    entry is stale, and dropped when it is met.
+    Its entry is not looked for when it goes into a job with others, or when it is expected to take
+    longer: such an entry is stale, and dropped when it is met.
     """
     push(r, r[t.READY_AT], r[t.FREE_TASKS], order_key(r, v))
     r[t.FREE_TASKS] += 1
@@ -43,7 +44,8 @@ def open_job(r: Ints, j: int) -> None:
 
     The heap grows where the list was read already, and never beyond that.
     """
-    first, least = r[t.POOL_AT] + r[j + t.AT], t.LONG
+    first = r[t.POOL_AT] + r[j + t.AT]
+    least = t.LONG
     for i in range(first, first + r[j + t.SIZE]):
         v = r[i]
         least = min(least, r[v + t.UNITS])
@@ -54,17 +56,21 @@ def open_job(r: Ints, j: int) -> None:
 
 @lean
 def start_tasks(now: int, r: Ints, j: int) -> None:
-    """Start what may and has room in the job, where that runs. What has none does not hold up those behind it."""
+    """Start what may and has room in the job, if that runs. What has none does not hold up those
+    behind it."""
     if r[j + t.STAGE] != t.RUNNING or r[j + t.READY] == 0 or r[j + t.FREE] < r[j + t.LEAST]:
         return
-    heap, ready, passed = r[t.POOL_AT] + r[j + t.AT], r[j + t.READY], 0
+    heap = r[t.POOL_AT] + r[j + t.AT]
+    ready = r[j + t.READY]
+    passed = 0
     end = heap + ready
     while ready > 0 and r[j + t.FREE] >= r[j + t.LEAST]:
         key = pop(r, heap, ready)
         ready -= 1
         if take(r, key & t.NAME, j):
             start_one(now, r, key & t.NAME, j)
-        else:  # it is kept behind the heap, which has become shorter by at least one for each of them
+        # it is kept behind the heap, which has become shorter by at least one for each of them
+        else:
             passed += 1
             r[end - passed] = key
     for i in range(end - passed, end):

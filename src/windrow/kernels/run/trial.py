@@ -1,10 +1,12 @@
-"""What happens to a run between two decisions, in one call: the manager's core and its allocations, compiled.
+"""What happens to a run between two decisions, in one call: the manager's core and its allocations,
+compiled.
 
-The rules are those of `manager.core`, of `model.allocation` and of the driver in `lab.trial`, to the second and in the
-same order; tests run both side by side. Campaigns of a hundred thousand trials need it. Runs that lose patience are
-left out, and take the long way.
+The rules are those of `manager.core`, of `model.allocation` and of the driver in `lab.trial`, to
+the second and in the same order; tests run both side by side. Campaigns of a hundred thousand
+trials need it. Runs that lose patience are left out, and take the long way.
 
-`go_on` returns when a decision is due, and continues from there when called again: PHASE remembers where it was.
+`go_on` returns when a decision is due, and continues from there when called again: PHASE remembers
+where it was.
 """
 
 from __future__ import annotations
@@ -31,10 +33,11 @@ COMPLETE, DECIDE, NO_ROOM, STUCK, GROW = range(5)
 
 @kernel
 def go_on(s: Ints, log: Ints, r: Ints, terms: Floats) -> int:
-    """Go on until all tasks are done or a decision is due. NO_ROOM: some table or the state is too small; call again.
+    """Go on until all tasks are done or a decision is due. NO_ROOM: some table or the state is too
+    small; call again.
 
-    STUCK: nothing will ever happen again, and tasks are left. GROW: tasks join the run now, after all else; the caller
-    takes them in and lets it begin again.
+    STUCK: nothing will ever happen again, and tasks are left. GROW: tasks join the run now, after
+    all else; the caller takes them in and lets it begin again.
     """
     no_starts = np.empty(0, dtype=np.int64)
     while True:
@@ -79,7 +82,10 @@ def begin(r: Ints) -> None:
 def has_space(s: Ints, r: Ints) -> bool:
     """Whether every table can take one step, whatever it does."""
     n = (r[t.TASKS_END] - t.HEADER) // t.TASK_WIDTH
-    coming = min(n, r[t.CAP]) if r[t.SINGLY] == 1 else 0
+    if r[t.SINGLY] == 1:
+        coming = min(n, r[t.CAP])
+    else:
+        coming = 0
     return (
         has_room(s, coming + 2)
         and s[c.EVENTS_ROOM] <= r[t.NEWS_AT + 1]
@@ -110,7 +116,8 @@ def pass_time(s: Ints, log: Ints, no_starts: Ints, r: Ints) -> int:
 
 @lean
 def is_due(r: Ints) -> bool:
-    """Whether a decision is of use: tasks are left, the cap has room, no job is about to give tasks back.
+    """Whether a decision is of use: tasks are left, the cap has room, no job is about to give tasks
+    back.
 
     And the strategy would say something.
     """

@@ -1,6 +1,9 @@
-"""`python -m windrow.lab.virtual --seed 7`: play a run with drawn faults and tell its story; or many, and count.
+"""`python -m windrow.lab.virtual --seed 7`: play a run with drawn faults and tell its story; or
+many, and count.
 
-It prints by itself, as it is a tool of those who develop Windrow, and what a broken invariant names to play it again.
+It prints by itself, as it is a tool of those who develop Windrow, and what a broken invariant names
+to play it again. Of many runs the first one that fails is played again, ever smaller (`shrink`).
+What never happened in a large campaign is a failure of these worlds: then nothing was shown.
 """
 
 import argparse
@@ -10,66 +13,175 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from windrow.lab.virtual.drawn import STRATEGIES, USUAL, Ending, VirtualScenario, every_record, play_all
+from windrow.lab.virtual.chart import chart
+from windrow.lab.virtual.counted import never
+from windrow.lab.virtual.drawn import (
+    FEATURES,
+    STRATEGIES,
+    USUAL,
+    Ending,
+    VirtualScenario,
+    every_record,
+    play_all,
+)
 from windrow.lab.virtual.faults import Kind
+from windrow.lab.virtual.mixed import mixed
+from windrow.lab.virtual.shrink import Shrinking
 from windrow.model import format_duration
 
 TELLS_EVERY_S = 2.0
+LARGE = 1000
+"""Of so many runs, each fault must have struck and each invariant been exercised."""
+MIXED = "mixed"
+
+
+def _features(text: str) -> tuple[str, ...]:
+    names = tuple(text.split(","))
+    if unknown := [name for name in names if name not in (*FEATURES, MIXED)]:
+        known = ", ".join((*FEATURES, MIXED))
+        raise argparse.ArgumentTypeError(f"no world has {unknown[0]!r}; there are {known}")
+    if MIXED in names and len(names) > 1:
+        raise argparse.ArgumentTypeError("mixed draws the others for each run: give it alone")
+    return names
+
+
+def _numbers(text: str) -> tuple[int, ...]:
+    if text == "none":
+        return ()
+    return tuple(map(int, text.split(",")))
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m windrow.lab.virtual", description=__doc__.partition("\n")[0])
-    parser.add_argument("--seed", type=int, default=0, help="which run to play (default: 0)")
-    parser.add_argument("--runs", type=int, default=1, help="how many, from this seed on (default: 1)")
-    parser.add_argument("--strategy", default="", choices=STRATEGIES, help="default: drawn")
-    parser.add_argument("--lanes", type=int, default=6, help="tasks side by side (default: 6)")
-    parser.add_argument("--levels", type=int, default=10, help="tasks one after another (default: 10)")
-    parser.add_argument("--faults", type=int, default=8, help="the most that go wrong (default: 8)")
-    parser.add_argument("--copies", type=int, default=1, help="jobs that run the same tasks (default: 1)")
-    parser.add_argument("--reliability", type=float, default=0.0, help="so likely is one of a task's attempts not lost")
-    parser.add_argument("--speculate", type=int, default=0, choices=(0, 1), help="1: copies of tasks that are late")
-    parser.add_argument("--replicas", type=int, default=1, help="the most replicas of a task (default: 1)")
-    parser.add_argument("--far", type=int, default=0, choices=(0, 1), help="1: a second place, with files of its own")
-    parser.add_argument("--shape", type=float, default=0.0, help="nodes fail, with Weibull lives of this shape")
-    parser.add_argument("--checkpoints", type=int, default=0, choices=(0, 1), help="1: tasks have checkpoints")
-    parser.add_argument("--temporary", type=int, default=0, choices=(0, 1), help="1: most files are not to be kept")
-    parser.add_argument("--space", type=int, default=0, choices=(0, 1), help="1: and what they take is limited")
-    parser.add_argument("--local", type=int, default=0, choices=(0, 1), help="1: jobs use disks of their nodes")
-    parser.add_argument("--kind", default="", choices=[str(kind) for kind in Kind], help="only this fault, at --record")
-    parser.add_argument("--record", type=int, help="the record of the journal at which it strikes")
-    parser.add_argument("--every-record", action="store_true", help="each kind of fault at each record of the run")
-    parser.add_argument("--workers", type=int, default=1, help="processes that play (default: 1)")
-    parser.add_argument("--json", action="store_true", help="as JSON")
+    parser = argparse.ArgumentParser(
+        prog="python -m windrow.lab.virtual",
+        description=__doc__.partition("\n\n")[0].replace("\n", " "),
+        epilog="What a world may have: "
+        + "; ".join(f"{name}: {one.meaning}" for name, one in FEATURES.items())
+        + "; mixed: each run draws which of them, and its sizes.",
+    )
+    add = parser.add_argument
+    add("--seed", type=int, default=0, help="which run to play (default: 0)")
+    add("--runs", type=int, default=1, help="how many, from this seed on (default: 1)")
+    add("--strategy", default="", choices=STRATEGIES, help="default: drawn")
+    add("--lanes", type=int, default=6, help="tasks side by side (default: 6)")
+    add("--levels", type=int, default=10, help="tasks one after another (default: 10)")
+    add("--faults", type=int, default=8, help="the most that go wrong (default: 8)")
+    add(
+        "--with",
+        dest="features",
+        type=_features,
+        default=(),
+        metavar="NAME,...",
+        help="what the world has besides, see below",
+    )
+    add("--copies", type=int, default=1, help="jobs that run the same tasks (default: 1)")
+    add("--replicas", type=int, default=1, help="the most replicas of a task (default: 1)")
+    add(
+        "--reliability",
+        type=float,
+        default=0.0,
+        help="tasks get copies until one of the attempts succeeds with this probability",
+    )
+    add("--shape", type=float, default=0.0, help="nodes fail, with Weibull lives of this shape")
+    add("--only", type=_numbers, metavar="N,...", help="of the faults drawn these, or none")
+    kinds = [str(kind) for kind in Kind]
+    add("--kind", default="", choices=kinds, metavar="KIND", help="only this fault, at --record")
+    add("--record", type=int, help="the record of the journal at which it strikes")
+    add("--every-record", action="store_true", help="each kind of fault at each record of the run")
+    add("--until-found", action="store_true", help="stop at the first run that fails")
+    add("--workers", type=int, default=1, help="processes that play (default: 1)")
+    add("--json", action="store_true", help="as JSON")
     return parser
 
 
+def _asked(given: argparse.Namespace) -> list[VirtualScenario]:
+    """The runs to play, in order."""
+    values = {name: getattr(given, name) for name in ("strategy", "kind", "record", "only", *USUAL)}
+    values |= {FEATURES[name].field: 1 for name in given.features if name != MIXED}
+    first = VirtualScenario(given.seed, **values)
+    if given.every_record:
+        return every_record(first)
+    runs = [replace(first, seed=first.seed + n) for n in range(given.runs)]
+    if MIXED in given.features:
+        return [mixed(one) for one in runs]
+    return runs
+
+
 def main(words: list[str]) -> int:
-    """Play what is asked for; 1 where an invariant is broken."""
+    """Play what is asked for; 1 if an invariant is broken, or was never looked at."""
     given = _parser().parse_args(words)
-    names = "strategy", "kind", "record", *USUAL
-    first = VirtualScenario(given.seed, **{name: getattr(given, name) for name in names})
-    asked = (
-        every_record(first) if given.every_record else [replace(first, seed=first.seed + i) for i in range(given.runs)]
-    )
-    found = summary(_counted(play_all(asked, given.workers, tells=len(asked) == 1), len(asked)))
-    print(json.dumps(found, indent=1)) if given.json else _print(found)
-    return 1 if found["violations"] else 0
+    asked = _asked(given)
+    told = _Told(has_all=MIXED in given.features)
+    played = play_all(asked, given.workers, tells=len(asked) == 1)
+    for ending in _counted(played, len(asked)):
+        told.add(ending)
+        if ending.violation and given.until_found:
+            break
+    found = told.summary()
+    if given.json:
+        print(json.dumps(found, indent=1))
+    else:
+        _print(found)
+        _print_smaller(told.failed, len(asked))
+    if found["violations"] or found["never"]:
+        return 1
+    return 0
 
 
-def summary(found: Iterable[Ending]) -> dict[str, Any]:
-    """What came of these runs; of a single one its story, too."""
-    met, counts, violations, story, began_s = Counter[str](), Counter[str](), list[str](), dict[str, Any](), _cpu_s()
-    for played in found:
-        met.update(played.met)
-        counts.update(runs=1, managers=played.managers, records=played.records, seconds=played.run_s)
-        violations += [played.violation] if played.violation else []
-        story = played.story
-    hours, cpu_s = counts.pop("seconds") / 3600, _cpu_s() - began_s
-    told = {"hours": hours, "cpu_s": cpu_s, "met": dict(sorted(met.items())), "violations": violations}
-    return {**counts, **told, **story}
+def _cpu_s() -> float:
+    used = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    return sum(one.ru_utime + one.ru_stime for one in used)
+
+
+@dataclass
+class _Told:
+    """What came of these runs so far."""
+
+    has_all: bool
+    """Whether they are in worlds of all kinds."""
+    counts: Counter[str] = field(default_factory=Counter)
+    met: Counter[str] = field(default_factory=Counter)
+    exercised: Counter[str] = field(default_factory=Counter)
+    violations: list[str] = field(default_factory=list)
+    failed: Ending | None = None
+    """The first that failed."""
+    last: Ending | None = None
+    began_s: float = field(default_factory=_cpu_s)
+
+    def add(self, played: Ending) -> None:
+        """This run has ended."""
+        self.met.update(played.met)
+        self.exercised.update(played.exercised)
+        self.counts.update(runs=1, managers=played.managers, records=played.records)
+        self.counts.update(seconds=played.run_s)
+        if played.violation:
+            self.violations.append(played.violation)
+            self.failed = self.failed or played
+        self.last = played
+
+    def summary(self) -> dict[str, Any]:
+        """All of it; of a single run its story, too."""
+        counts = dict(self.counts)
+        hours = counts.pop("seconds", 0) / 3600
+        return {
+            **counts,
+            "hours": hours,
+            "cpu_s": _cpu_s() - self.began_s,
+            "met": dict(sorted(self.met.items())),
+            "exercised": dict(sorted(self.exercised.items())),
+            "never": self.never(),
+            "violations": self.violations,
+            **(self.last.story if self.last else {}),
+        }
+
+    def never(self) -> list[str]:
+        """What these runs were to show and did not meet, if they are many."""
+        if self.counts["runs"] < LARGE or not self.has_all:
+            return []
+        return never(self.met, self.exercised)
 
 
 def _counted(found: Iterable[Ending], total: int) -> Iterator[Ending]:
@@ -78,28 +190,48 @@ def _counted(found: Iterable[Ending], total: int) -> Iterator[Ending]:
     for done, played in enumerate(found, 1):
         yield played
         if (now_s := time.monotonic()) - told_s > TELLS_EVERY_S and done < total:
-            told_s, left = now_s, format_duration((now_s - began_s) / done * (total - done))
+            told_s = now_s
+            left = format_duration((now_s - began_s) / done * (total - done))
             print(f"{done:,} of {total:,} runs, about {left} left", file=sys.stderr, flush=True)
-
-
-def _cpu_s() -> float:
-    used = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
-    return sum(one.ru_utime + one.ru_stime for one in used)
 
 
 def _print(found: dict[str, Any]) -> None:
     for fault in found.get("faults", ()):
-        print(f"{fault['at_s'] if fault['record'] is None else 'record ' + str(fault['record'])}: {fault['kind']}")
+        if fault["record"] is None:
+            print(f"{fault['at_s']}: {fault['kind']}")
+        else:
+            print(f"record {fault['record']}: {fault['kind']}")
     for job in found.get("jobs", ()):
         times = " -> ".join(str(job[name]) for name in ("planned_s", "started_s", "ended_s"))
         what = f"job {job['job']} ({job['id']}): {job['tasks']} tasks on {job['nodes']}"
         print(f"{what}, {times}, {job['state']} {job['note']}")
+    if found.get("jobs"):
+        print("\n".join(chart(found)))
     for violation in found["violations"]:
         print(f"VIOLATION: {violation}")
-    print("met:", ", ".join(f"{kind} {count}" for kind, count in found["met"].items()) or "no fault")
-    print(f"{found['runs']} runs, {found['managers']} managers, {len(found['violations'])} violations")
-    hours, cpu_s = found["hours"], found["cpu_s"]
-    print(f"{hours:.1f} hours in {cpu_s:.1f} s of CPU: {hours / max(cpu_s, 0.001):.1f} run-hours a second")
+    for name in found["never"]:
+        print(f"NEVER MET: {name}, in {found['runs']} runs")
+    print("met:", _listed(found["met"]) or "no fault")
+    print("looked at:", _listed(found["exercised"]) or "nothing")
+    counts = f"{found['runs']} runs, {found['managers']} managers"
+    print(f"{counts}, {len(found['violations'])} violations")
+    hours = found["hours"]
+    cpu_s = found["cpu_s"]
+    pace = hours / max(cpu_s, 0.001)
+    print(f"{hours:.1f} hours in {cpu_s:.1f} s of CPU: {pace:.1f} run-hours a second")
+
+
+def _listed(counts: dict[str, int]) -> str:
+    return ", ".join(f"{name} {count}" for name, count in counts.items())
+
+
+def _print_smaller(failed: Ending | None, runs: int) -> None:
+    """Of many runs that were played: the smallest one like the first that failed."""
+    if failed is None or runs == 1:
+        return
+    best = Shrinking(failed).smallest()
+    print(f"smallest run that fails: {best.violation}")
+    print(f"its story: {best.scenario.command}")
 
 
 if __name__ == "__main__":

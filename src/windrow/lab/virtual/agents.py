@@ -1,13 +1,15 @@
 """Agents without processes: the loop, the decisions and the files of real ones, in virtual time.
 
-Rule 1: an agent is `agent.loop.Loop` with a clock and a crew of its own; whatever it reads, decides and writes is real.
-Rule 2: its tasks take time and make the files that the workflow says, half of each at once and the rest at the end,
-through `agent.outputs` as real ones; whether they fail is for the world to say.
+Rule 1: an agent is `agent.loop.Loop` with a clock and a crew of its own; whatever it reads, decides
+and writes is real.
+Rule 2: its tasks take time and make the files that the workflow says, half of each at once and the
+rest at the end, through `agent.outputs` as real ones; whether they fail is for the world to say.
 Rule 3: an agent that is killed says nothing more, and leaves on disk what was there.
-Rule 4: a task with checkpoints writes down how far it had come when it was asked, some seconds later, in one step; then
-it continues or, if it is one of those that do so, ends.
-Rule 5: where jobs use disks of their nodes, each node has one: a folder that goes with it, or with the job's agent. A
-copy of a file, to a node or from it, takes some seconds, or none while the agent leaves; half is written, then all.
+Rule 4: a task with checkpoints writes down how far it had come when it was asked, some seconds
+later, in one step; then it continues or, if it is one of those that do so, ends.
+Rule 5: if jobs use disks of their nodes, each node has one: a folder that goes with it, or with
+the job's agent. A copy of a file, to a node or from it, takes some seconds, or none while the agent
+leaves; half is written, then all.
 """
 
 from __future__ import annotations
@@ -17,10 +19,12 @@ from collections.abc import Callable
 from math import ceil, inf
 from pathlib import Path
 
+from windrow.agent.claim import is_fenced
 from windrow.agent.event_file import Writer
 from windrow.agent.folder import RunFolder
 from windrow.agent.hosts import Hosts
 from windrow.agent.loop import Loop, taken_up
+from windrow.agent.order import Order
 from windrow.agent.signals import SteadyClock, Wake
 from windrow.errors import WindrowError
 from windrow.lab.virtual.crew import Killed, Tasks, VirtualCrew
@@ -39,7 +43,8 @@ class _Clock(SteadyClock):
 
 class _Wake(Wake):
     def __init__(self) -> None:
-        self.stop_signal, self.is_noticed = None, False
+        self.stop_signal = None
+        self.is_noticed = False
 
     def wait_for_stop(self) -> None:
         pass
@@ -51,12 +56,26 @@ class _Loop(Loop):
     _crew: VirtualCrew
 
     def _pause_s(self) -> float:
-        now, core = self._clock.now(), self._core
+        now = self._clock.now()
+        core = self._core
         looks = self._desk.look_again_s(now)
-        dues = core.deadline, self._crew.next_s, self._desk.take_over_at, inf if looks is None else now + looks
-        files = self._kept.due_s(core.deadline), *(at for at, _ in self._to_come)
+        dues = (
+            core.deadline,
+            self._crew.next_s,
+            self._desk.take_over_at,
+            inf if looks is None else now + looks,
+        )
+        sync_s = self._desk.sync_due_s()
+        files = (
+            self._kept.due_s(core.deadline),
+            inf if sync_s is None else now + sync_s,
+            *(at for at, _ in self._to_come),
+        )
         sweep_s = now + _SWEEP_EVERY_S
-        return min(*dues, *files, sweep_s if self._desk.may_host else max(core.short_at, sweep_s)) - now
+        return (
+            min(*dues, *files, sweep_s if self._desk.may_host else max(core.short_at, sweep_s))
+            - now
+        )
 
     def _collect(self) -> None:
         self._desk.take_over(self._clock.now())  # which notes that it was not idle until now
@@ -101,12 +120,19 @@ class VirtualAgent:
         now_s: Callable[[], float],
     ) -> None:
         """Nothing happens before its first turn."""
-        self.folder, self.number, self.queue_id, self.hosts = folder, number, queue_id, hosts
-        self._tasks, self._now_s, self._wake = tasks, now_s, _Wake()
+        self.folder = folder
+        self.number = number
+        self.queue_id = queue_id
+        self.hosts = hosts
+        self._tasks = tasks
+        self._now_s = now_s
+        self._wake = _Wake()
         self.loop: _Loop | None = None
         self.exit_code: int | None = None
         """How it ended; None while it lives."""
         self.is_turned_away = False
+        self.clock_s = 0.0
+        """How far the clock of its node is off."""
         self.next_s: float = now_s()
 
     def turn(self) -> None:
@@ -120,15 +146,19 @@ class VirtualAgent:
 
     def _turn(self) -> None:
         if self.loop is None:
-            job = taken_up(self.folder, self.number, self.hosts[0], self.queue_id, self._now_s())
+            now_s = self._wall_s
+            job = taken_up(self.folder, self.number, self.hosts[0], self.queue_id, now_s())
             if isinstance(job, str):
-                self.exit_code, self.is_turned_away = 0, True
+                self.exit_code = 0
+                self.is_turned_away = True
                 return
-            writer = Writer(self.folder.events(self.number), sync_every_s=inf)
+            writer = Writer(self.folder.events(self.number), now_s=now_s)
             hosts = Hosts(self.hosts, are_here=not job.scratch, is_cluster=False)
-            crew = VirtualCrew(self, self.hosts, self._tasks, self._now_s)
-            clock, named = _Clock(self._now_s), self.queue_id
-            self.loop = _Loop(self.folder, job, hosts, writer, self._wake, clock=clock, crew=crew, named=named)
+            crew = VirtualCrew(self, self.hosts, self._tasks, now_s)
+            clock, named = _Clock(now_s), self.queue_id
+            self.loop = _Loop(
+                self.folder, job, hosts, writer, self._wake, clock=clock, crew=crew, named=named
+            )
             self.loop._kept.look_every_s = _LOOK_EVERY_S
             self._turns = iter(self.loop.turns())
         pause_s = next(self._turns, None)
@@ -137,6 +167,15 @@ class VirtualAgent:
             self._clear()
         else:
             self.next_s = self._now_s() + max(1, ceil(pause_s))
+
+    def _wall_s(self) -> float:
+        """The time by the clock of its node."""
+        return self._now_s() + self.clock_s
+
+    @property
+    def is_given_up(self) -> bool:
+        """Whether the run has given its job up."""
+        return self.loop is not None and is_fenced(self.folder, self.number)
 
     def tell(self, signal: int = 15) -> None:
         """It is asked to stop, and does so in good order."""
@@ -152,22 +191,29 @@ class VirtualAgent:
 
     def kill(self) -> None:
         """Kill -9."""
+        self._tasks.killed(self)
         self._clear()
-        self.exit_code, self.loop = 137, None
+        self.exit_code = 137
+        self.loop = None
 
     def _clear(self) -> None:
         """What a job had on disks of nodes goes with it."""
         if self.disk is not None:
             shutil.rmtree(self.disk, ignore_errors=True)
 
-    def inside(self, path: str, task: int) -> str:
-        """Where the file is for this task, of which an attempt begins."""
-        return path if self.loop is None else self.loop._crew.inside(path, task)
+    def source(self, path: str, order: Order) -> str:
+        """From where an attempt that is to start gets this input."""
+        if self.loop is None:
+            return path
+        return self.loop._crew.source(path, order)
 
     @property
     def nodes(self) -> list[int]:
-        """The places of the nodes that it could do without, where each has a disk."""
-        crew = None if self.loop is None else self.loop._crew
+        """The places of the nodes that it could do without, if each has a disk."""
+        if self.loop is None:
+            crew = None
+        else:
+            crew = self.loop._crew
         if crew is None or crew.disk is None:
             return []
         return [place for place in range(1, len(self.hosts)) if (crew.disk / str(place)).exists()]
@@ -181,4 +227,6 @@ class VirtualAgent:
     @property
     def disk(self) -> Path | None:
         """Where its nodes have files of their own."""
-        return None if self.loop is None else self.loop._crew.disk
+        if self.loop is None:
+            return None
+        return self.loop._crew.disk

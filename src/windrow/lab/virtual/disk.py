@@ -1,7 +1,8 @@
-"""The disk of a virtual world: a real folder, in memory where that exists, which may have no room at any write.
+"""The disk of a virtual world: a real folder, in memory if that exists, which may have no room
+at any write.
 
-Each place at which manager or agents are about to change a file (`files.about_to_write`) is heard of here: it is where
-a disk may refuse, and where a process may be killed.
+Each place at which manager or agents are about to change a file (`files.about_to_write`) is heard
+of here: it is where a disk may refuse, and where a process may be killed.
 """
 
 import contextlib
@@ -28,13 +29,21 @@ def scratch() -> Iterator[Path]:
 
 
 @contextlib.contextmanager
-def watched(by: Callable[[object], None]) -> Iterator[None]:
-    """Every change on disk is about to be made with the consent of `by`."""
-    before, files.watcher = files.watcher, by
+def watched(
+    by: Callable[[object], None],
+    synced: Callable[[int], None] = lambda _: None,
+    tried: Callable[[], None] = lambda: None,
+) -> Iterator[None]:
+    """Every change on disk is about to be made with the consent of `by`; `synced` hears of what
+    lasts, and `tried` of what is tried again if it fails for a moment."""
+    before = files.watcher, files.sync_watcher, files.stumbler
+    files.watcher = by
+    files.sync_watcher = synced
+    files.stumbler = tried
     try:
         yield
     finally:
-        files.watcher = before
+        files.watcher, files.sync_watcher, files.stumbler = before
 
 
 def no_room() -> OSError:

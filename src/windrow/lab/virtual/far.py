@@ -1,7 +1,8 @@
-"""A second place of files in a virtual world: a folder of its own, a porter that may be silent, moves that take time.
+"""A second place of files in a virtual world: a folder of its own, a porter that may be silent,
+moves that take time.
 
-While the queue is down the place cannot be reached at all, and moves that should end then are cut. What a dead manager
-had under way ends as if it had been killed with it: a later one moves it again.
+While the queue is down the place cannot be reached at all, and moves that should end then are cut.
+What a dead manager had under way ends as if it had been killed with it: a later one moves it again.
 """
 
 import shutil
@@ -32,14 +33,20 @@ class _Mirror(Mirror):
 
 class _Mover:
     def __init__(self, world: World, root: Path, there: Path) -> None:
-        self._world, self._folders, self._ended = world, (root, there), list[Moved]()
+        self._world = world
+        self._folders = (root, there)
+        self._ended = list[Moved]()
 
     def start(self, move: MoveFiles) -> None:
         self._world.dues.append((self._world.now_s + 2 + len(move.files), lambda: self._end(move)))
 
     def _end(self, move: MoveFiles) -> None:
-        world, (origin, to) = self._world, self._folders if move.origin == HOME else self._folders[::-1]
+        world, (origin, to) = (
+            self._world,
+            self._folders if move.origin == HOME else self._folders[::-1],
+        )
         why = "the connection was cut" if world.mood("move") is Mood.DOWN else ""
+        why = why or world.lasting.why_not_moved
         why = why or ("No space left on device" if world.now_s < world.full_until_s else "")
         gone = tuple(path for path in move.files if not (origin / path).exists())
         for path in move.files if not why else ():
@@ -47,11 +54,14 @@ class _Mover:
                 to.mkdir(exist_ok=True)
                 shutil.copyfile(origin / path, to / path)
                 world.made.add(str(to / path))
-        self._ended.append(Moved(move, len(move.files), 1.0, why or ("some are gone" if gone else ""), gone))
+        self._ended.append(
+            Moved(move, len(move.files), 1.0, why or ("some are gone" if gone else ""), gone)
+        )
         world.wake()
 
     def ended(self) -> list[Moved]:
-        ended, self._ended = self._ended, []
+        ended = self._ended
+        self._ended = []
         return ended
 
     def close(self) -> None:
@@ -62,7 +72,8 @@ class _Behind:
     """A queue of which some calls are others."""
 
     def __init__(self, queue: Queue, calls: dict[str, Callable[..., Any]]) -> None:
-        self._queue, self._calls = queue, calls
+        self._queue = queue
+        self._calls = calls
 
     def __getattr__(self, name: str) -> Any:
         return self._calls.get(name) or getattr(self._queue, name)
@@ -70,7 +81,9 @@ class _Behind:
 
 def behind(queue: Queue, mirror: Mirror | None) -> Queue:
     """The queue as a site with this mirror has it."""
-    return queue if mirror is None else cast(Queue, _Behind(queue, through(mirror, queue)))
+    if mirror is None:
+        return queue
+    return cast(Queue, _Behind(queue, through(mirror, queue)))
 
 
 def transfers(world: World, runnable: Runnable, folder: RunFolder, there: Path) -> Transfers:
@@ -86,4 +99,6 @@ def transfers(world: World, runnable: Runnable, folder: RunFolder, there: Path) 
             raise QueueError(str(error)) from error
 
     mirror = _Mirror(NAME, RunFolder(folder.path / "far" / NAME), ask, str(there), ("agent",))
-    return Transfers(Catalogue(paths), {NAME: mirror}, _Mover(world, Path(paths.root), there / "files"))
+    return Transfers(
+        Catalogue(paths), {NAME: mirror}, _Mover(world, Path(paths.root), there / "files")
+    )

@@ -1,81 +1,44 @@
-"""What can go wrong, as values: drawn from a seed, or put at one record of the journal; and how it strikes a world.
+"""What can go wrong, as values: drawn from a seed, or put at one record of the journal; and how it
+strikes a world.
 
-Rule 1: a fault strikes when its time comes, or when the manager has journaled its record and not yet acted on it.
-Rule 2: which job, task or file it strikes is picked by a number drawn with it, among those that are there then; where
-there are none, nothing happens. So a run with the same faults goes the same way each time.
+Rule 1: a fault strikes when its time comes, or when the manager has journaled its record and not
+yet acted on it.
+Rule 2: which job, task or file it strikes is picked by a number drawn with it, among those that are
+there then; if there are none, nothing happens. So a run with the same faults goes the same way
+each time.
 """
 
 import errno
 import random
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
-from enum import StrEnum
-from math import inf
 from pathlib import Path
 
+from windrow.lab.virtual.counted import Invariant
 from windrow.lab.virtual.crew import Killed
+from windrow.lab.virtual.invariants import Violation
+from windrow.lab.virtual.kinds import FOR_EVER, LOCAL, WORSE, Fault, Kind
+from windrow.lab.virtual.lasting import LASTS_S
+from windrow.lab.virtual.rotting import Rotting
 from windrow.lab.virtual.world import World
 from windrow.queues.port import JobState
 from windrow.queues.simulated import Mood
 
+__all__ = ["FOR_EVER", "LOCAL", "SOMETIMES", "WORSE", "Fault", "Kind", "draw", "strike"]
 
-class Kind(StrEnum):
-    """What goes wrong."""
-
-    NODE = "node fails"
-    CUT_OFF = "node is cut off"
-    PREEMPTED = "job is preempted"
-    CANCELLED = "job is cancelled"
-    LOST = "job is lost"
-    FORGOTTEN = "job is forgotten and runs on"
-    HELD = "jobs are held"
-    AGENT = "agent is killed"
-    AGENT_WRITING = "agent is killed while it writes"
-    MANAGER = "manager is killed"
-    DOWN = "queue is down"
-    SILENT = "submission gets no answer"
-    DEAF = "submission is not heard"
-    LATE = "submission arrives late"
-    SLOW = "queue answers late"
-    DISK = "disk is full"
-    TASK = "task fails"
-    LONG = "task takes long"
-    CLOCK = "clock is set"
-    FILE = "output is deleted"
-    NOTICED = "job is preempted after a notice"
-    NODE_OF_JOB = "one node of a job fails"
-    NODE_DISK = "disk of a node is full"
-    COPYING = "agent is killed while it copies"
-    AWAY = "nodes cannot reach the shared files"
+SOMETIMES = (Kind.NOTICED, *LOCAL, *WORSE)
+"""What is drawn only for runs that ask for it; all else may go wrong in any."""
+_WRONG_STATES = (JobState.WAITING, JobState.ENDED, JobState.NODE_FAILED, JobState.RUNNING)
+_LATE_S = 60
+"""As late as file systems with caches show what others wrote."""
 
 
-LOCAL = (Kind.NODE_OF_JOB, Kind.NODE_DISK, Kind.COPYING, Kind.AWAY)
-"""What goes wrong where jobs use disks of their nodes."""
-_SOMETIMES = (Kind.NOTICED, *LOCAL)
-
-
-@dataclass(frozen=True, slots=True)
-class Fault:
-    """One thing that goes wrong: when (a time, or a record of the journal), for how long, and `pick` says to which.
-
-    Of an agent that is killed while it copies, `at_record` is not a record, but the number of the copy.
-    """
-
-    kind: Kind
-    at_s: float = inf
-    at_record: int | None = None
-    pick: int = 0
-    length_s: int = 60
-
-    @property
-    def counts_copies(self) -> bool:
-        """Whether it waits for a copy, by its number."""
-        return self.kind is Kind.COPYING and self.at_record is not None
-
-
-def draw(seed: int, horizon_s: int, begin_s: int, most: int = 8, also: Collection[Kind] = ()) -> list[Fault]:
-    """Up to `most` faults within a run that should take about `horizon_s`; `also`: of these kinds as well."""
-    chance, kinds = random.Random(seed), [kind for kind in Kind if kind not in _SOMETIMES or kind in also]
+def draw(
+    seed: int, horizon_s: int, begin_s: int, most: int = 8, also: Collection[Kind] = ()
+) -> list[Fault]:
+    """Up to `most` faults within a run that should take about `horizon_s`; `also`: of these kinds
+    as well."""
+    chance = random.Random(seed)
+    kinds = [kind for kind in Kind if kind not in SOMETIMES or kind in also]
     return [
         Fault(
             chance.choice(kinds),
@@ -111,6 +74,19 @@ def _manager(world: World, fault: Fault) -> bool:
     return True
 
 
+def _machine(world: World, fault: Fault) -> bool:
+    world.fate.is_crash = True
+    return _manager(world, fault)
+
+
+def _power(world: World, fault: Fault) -> bool:
+    world.fail_power()
+    if fault.at_record is not None:
+        world.met[fault.kind] += 1
+        raise Killed
+    return True
+
+
 def _queue(mood: Mood) -> Callable[[World, Fault], bool]:
     """The next submission is taken so."""
 
@@ -130,7 +106,8 @@ def _queue(mood: Mood) -> Callable[[World, Fault], bool]:
 
 
 def _down(world: World, fault: Fault) -> bool:
-    usual, until_s = world.mood, world.now_s + fault.length_s
+    usual = world.mood
+    until_s = world.now_s + fault.length_s
     world.mood = lambda call: Mood.DOWN if world.now_s < until_s else usual(call)
     return True
 
@@ -142,6 +119,7 @@ def _slow(world: World, fault: Fault) -> bool:
     def answer(call: str) -> Mood:
         world.mood = usual
         world.pass_time(world.now_s + fault.length_s)
+        world.answered_late_s = world.now_s
         return usual(call)
 
     world.mood = answer
@@ -150,9 +128,69 @@ def _slow(world: World, fault: Fault) -> bool:
 
 def _held(world: World, fault: Fault) -> bool:
     """What is submitted from now on does not start for a while."""
-    queue, until_s = world.queue, world.now_s + fault.length_s
-    queue.holds = lambda _: world.now_s < until_s
-    world.dues.append((until_s, queue.release))
+    world.held_until_s = max(world.held_until_s, world.now_s + fault.length_s)
+    world.dues.append((world.held_until_s, world.queue.release))
+    return True
+
+
+def _lasts(world: World, fault: Fault) -> bool:
+    world.lasts(fault)
+    return True
+
+
+def _stays_full(world: World, fault: Fault) -> bool:
+    world.full_until_s = world.now_s + LASTS_S
+    return _lasts(world, fault)
+
+
+def _nodes_full(world: World, fault: Fault) -> bool:
+    """No node has room for files of its own."""
+    disks = [agent.disk.parent for agent in world.agents.values() if agent.disk is not None]
+    if disks:
+        world.full_disks[f"{disks[0]}/"] = world.now_s + LASTS_S
+        world.lasts(fault)
+    return bool(disks)
+
+
+def _hidden(world: World, queue_id: str, fault: Fault) -> None:
+    """The queue shows the job to no one, for a while or until long after its end."""
+    world.hidden[queue_id] = world.now_s + (fault.length_s if fault.pick % 2 else 10 * LASTS_S)
+    world.was_unseen.add(queue_id)
+
+
+def _wrong(world: World, fault: Fault) -> bool:
+    world.wrong_until_s = world.now_s + fault.length_s
+    world.wrong_state = _WRONG_STATES[fault.pick % len(_WRONG_STATES)]
+    return bool(world.queue.left)
+
+
+def _seen_late(world: World, fault: Fault) -> bool:
+    world.view.begin(min(_LATE_S, 5 * (1 + fault.pick % 12)), max(300, fault.length_s))
+    return True
+
+
+def _node_clock(world: World, fault: Fault) -> bool:
+    world.node_clock_s = (-86_400.0, 86_400.0, -45.0, 45.0)[fault.pick % 4]
+    return True
+
+
+def _rot(world: World, fault: Fault) -> bool:
+    """Nodes share what is drawn now, and their disks are bad."""
+    rotting = Rotting(world.view.folders[0].parent / "sharing", fault.pick)
+    wrong = rotting.wrong()
+    world.exercised[Invariant.BLOCKS] += rotting.rotten
+    if wrong:
+        raise Violation(wrong)
+    return rotting.rotten > 0
+
+
+def _stumbles(world: World, fault: Fault) -> bool:
+    world.stumbles += 1 + fault.pick % 2
+    return True
+
+
+def _omits(world: World, fault: Fault) -> bool:
+    world.omitted += [fault.kind] * (1 + fault.pick % 3)
     return True
 
 
@@ -163,7 +201,8 @@ def _disk(world: World, fault: Fault) -> bool:
 
 def _task(world: World, fault: Fault) -> bool:
     """The next attempts that end fail: one, or as many as leave no retry."""
-    usual, times = world.failure, [1 + fault.pick % 3]
+    usual = world.failure
+    times = [1 + fault.pick % 3]
 
     def failure(_task: int) -> str:
         times[0] -= 1
@@ -210,14 +249,20 @@ def _node_of_job(world: World, fault: Fault) -> bool:
 
 def _node_disk(world: World, fault: Fault) -> bool:
     """One node of a job has no room for files of its own for a while."""
-    disks = [f"{agent.disk}/{n}/" for agent in world.agents.values() if agent.disk for n in range(len(agent.hosts))]
+    disks = [
+        f"{agent.disk}/{n}/"
+        for agent in world.agents.values()
+        if agent.disk
+        for n in range(len(agent.hosts))
+    ]
     if disks:
         world.full_disks[disks[fault.pick % len(disks)]] = world.now_s + fault.length_s
     return bool(disks)
 
 
 def _away(world: World, fault: Fault) -> bool:
-    world.away_until_s, world.away_errno = world.now_s + fault.length_s, (0, errno.EIO)[fault.pick % 2]
+    world.away_until_s = world.now_s + fault.length_s
+    world.away_errno = (0, errno.EIO)[fault.pick % 2]
     return True
 
 
@@ -242,9 +287,24 @@ _STRIKES: dict[Kind, Callable[[World, Fault], bool]] = {
     Kind.LONG: _long,
     Kind.CLOCK: _clock,
     Kind.FILE: _file,
-    Kind.NOTICED: lambda world, fault: _on_job(lambda w, job: w.notice(job, fault.length_s))(world, fault),
+    Kind.NOTICED: lambda world, fault: _on_job(lambda w, job: w.notice(job, fault.length_s))(
+        world, fault
+    ),
     Kind.NODE_OF_JOB: _node_of_job,
     Kind.NODE_DISK: _node_disk,
     Kind.COPYING: _on_job(lambda world, job: world.doomed_copying.add(job)),
     Kind.AWAY: _away,
+    Kind.MACHINE: _machine,
+    Kind.POWER: _power,
+    **dict.fromkeys(FOR_EVER, _lasts),
+    Kind.STAYS_FULL: _stays_full,
+    Kind.NODES_FULL: _nodes_full,
+    Kind.HIDDEN: lambda world, fault: _on_job(lambda w, job: _hidden(w, job, fault))(world, fault),
+    Kind.WRONG: _wrong,
+    Kind.SEEN_LATE: _seen_late,
+    Kind.NODE_CLOCK: _node_clock,
+    Kind.NOT_ALL: _omits,
+    Kind.LATE_OUTPUT: _omits,
+    Kind.ROT: _rot,
+    Kind.STUMBLES: _stumbles,
 }

@@ -1,10 +1,14 @@
-"""When waiting jobs start: the planning of the queue on this machine. Pure; times are seconds of any one clock.
+"""When waiting jobs start: the planning of the queue on this machine. Pure; times are seconds of
+any one clock.
 
-Rule 1: `fcfs` starts jobs in the order of the queue, and nothing passes the first that does not fit.
-Rule 2: `easy` then starts every later job that does not delay this head: it ends by the time at which the head can
-start (D. Lifka, 1995), or leaves the nodes that the head will need. That time is found again in every pass.
-Rule 3: an estimate plays the same passes forward, everybody running as long as requested and no other job arriving.
-These are the rules of the simulated cluster (docs, "The rules of the simulated cluster"), and tests compare the two.
+Rule 1: `fcfs` starts jobs in the order of the queue, and nothing passes the first that does not
+fit.
+Rule 2: `easy` then starts every later job that does not delay this head: it ends by the time at
+which the head can start (D. Lifka, 1995), or leaves the nodes that the head will need. That time is
+found again in every pass.
+Rule 3: an estimate plays the same passes forward, all jobs running as long as requested and no
+other job arriving. These are the rules of the simulated cluster (docs, "The rules of the simulated
+cluster"), and tests compare the two.
 """
 
 import heapq
@@ -31,7 +35,9 @@ def jobs_to_start(
     return starting
 
 
-def _backfill(left: Sequence[Wanted], holding: Sequence[Held], free: int, now_s: float) -> list[Wanted]:
+def _backfill(
+    left: Sequence[Wanted], holding: Sequence[Held], free: int, now_s: float
+) -> list[Wanted]:
     """The jobs behind the blocked head that may start without delaying it."""
     head_s, spare = _head_start(left[0], holding, free, now_s)
     starting = []
@@ -49,7 +55,9 @@ def _backfill(left: Sequence[Wanted], holding: Sequence[Held], free: int, now_s:
     return starting
 
 
-def _head_start(head: Wanted, holding: Sequence[Held], free: int, now_s: float) -> tuple[float, int]:
+def _head_start(
+    head: Wanted, holding: Sequence[Held], free: int, now_s: float
+) -> tuple[float, int]:
     """When the head can start at the latest, and how many nodes it will leave then.
 
     A job that overstays its time is expected to be gone at any moment: it is being killed.
@@ -65,13 +73,16 @@ def _head_start(head: Wanted, holding: Sequence[Held], free: int, now_s: float) 
 def expected_starts(
     policy: str, nodes: int, running: Sequence[Held], waiting: Sequence[Wanted], now_s: float
 ) -> dict[int, float]:
-    """When each waiting job starts if everybody runs as long as requested and no other job comes."""
+    """When each waiting job starts if all jobs run as long as requested and no other job
+    comes."""
     starts: dict[int, float] = {}
     heap = [(max(held.until_s, now_s), held.nodes) for held in running]
     heapq.heapify(heap)
     left = list(waiting)
     while left:
-        for wanted in jobs_to_start(policy, nodes, [Held(n, end_s) for end_s, n in heap], left, now_s):
+        for wanted in jobs_to_start(
+            policy, nodes, [Held(n, end_s) for end_s, n in heap], left, now_s
+        ):
             starts[wanted.job] = now_s
             heapq.heappush(heap, (now_s + wanted.requested_s, wanted.nodes))
         left = [wanted for wanted in left if wanted.job not in starts]

@@ -1,12 +1,15 @@
 """The queue on this machine, for those without a cluster: its client, which is the port.
 
-Without `nodes` it is the machine itself: one node with all cores and all memory, on which every job starts at once; the
-agents of the jobs share it task by task (`agent.shares`). With `nodes` it is a small cluster that is played here: jobs
-get whole nodes, wait for them, and are killed when their walltime is up.
+Without `nodes` it is the machine itself: one node with all cores and all memory, on which every job
+starts at once; the agents of the jobs share it task by task (`agent.shares`). With `nodes` it is a
+small cluster that is played here: jobs get whole nodes, wait for them, and are killed when their
+walltime is up.
 
-Rule 1: `submit` returns when the job is on disk. Rule 2: a process that finds work and no server starts one.
-Rule 3: nothing heavy is imported: this is on the way of every command. Rule 4: clusters with different settings are
-different queues, each in a folder of its own, so no project changes another's.
+Rule 1: `submit` returns when the job is on disk. Rule 2: a process that finds work and no server
+starts one.
+Rule 3: nothing heavy is imported: this is on the way of every command. Rule 4: clusters with
+different settings are different queues, each in a folder of its own, so no project changes
+another's.
 """
 
 import os
@@ -28,14 +31,23 @@ from windrow.places import user_folder
 from windrow.queues.local import rendezvous
 from windrow.queues.local.rendezvous import MACHINE, job_id
 from windrow.queues.local.store import POLICIES, LocalSettings, QueuedJob, QueueStore, Wanted
-from windrow.queues.port import JobSpec, JobState, JobStatus, Limits, OthersJob, OutcomeUnknown, QueueError, Snapshot
+from windrow.queues.port import (
+    JobSpec,
+    JobState,
+    JobStatus,
+    Limits,
+    OthersJob,
+    OutcomeUnknown,
+    QueueError,
+    Snapshot,
+)
 from windrow.queues.spec import check, check_size
 
 _MAX_ARRAY = 1000
 _PLAYED_FORWARD = 200
 """Estimates look at this number of waiting jobs; those behind them have none."""
 _LONG_S = 10 * 365 * 86_400
-"""Stands for the time of a job without a limit, where a number must be told."""
+"""Stands for the time of a job without a limit, if a number must be told."""
 _JOB_ID = re.compile(r"(?:(queue-[a-z0-9-]+)\.)?([0-9]{1,18})", re.ASCII)
 
 
@@ -59,12 +71,13 @@ class LocalQueue:
         grace_s: float | None = None,
         idle_s: float | None = None,
     ) -> None:
-        """Open the queue, and make it where it is missing: a folder in `root`.
+        """Open the queue, and make it if it is missing: a folder in `root`.
 
-        `cores` and `memory_bytes` are those of a node: at most the machine's, which is the default, or, of a small
-        cluster, anything (default: 1 core, memory not counted). So is `disk_bytes` (default: not counted); `counts` are
-        named resources, GPUs among them, of which the machine has those that it finds. `policy` is for small clusters
-        alone; `label` tells apart those that are alike. A job has 10 s between SIGTERM and SIGKILL.
+        `cores` and `memory_bytes` are those of a node: at most the machine's, which is the default,
+        or, of a small cluster, anything (default: 1 core, memory not counted). So is `disk_bytes`
+        (default: not counted); `counts` are named resources, GPUs among them, of which the machine
+        has those that it finds. `policy` is for small clusters alone; `label` tells apart those
+        that are alike. A job has 10 s between SIGTERM and SIGKILL.
         """
         rendezvous.check_machine()
         rest = NodeShape(disk_bytes=disk_bytes, counts=_checked(counts or {}))
@@ -72,14 +85,25 @@ class LocalQueue:
         self._max_walltime_s = max_walltime_s
         self._root = Path(root or user_folder("state")).absolute()
         wanted = LocalSettings(nodes, policy or "easy")
-        memory = "" if self._shape.memory_bytes is None else f"-{self._shape.memory_bytes}"
-        more = "" if rest == NodeShape() else f"-{zlib.crc32(repr(rest).encode()):08x}"
-        size = "" if nodes is None else f"-{nodes}x{self._shape.cores}{memory}{more}-{wanted.policy}"
+        if self._shape.memory_bytes is None:
+            memory = ""
+        else:
+            memory = f"-{self._shape.memory_bytes}"
+        if rest == NodeShape():
+            more = ""
+        else:
+            more = f"-{zlib.crc32(repr(rest).encode()):08x}"
+        if nodes is None:
+            size = ""
+        else:
+            size = f"-{nodes}x{self._shape.cores}{memory}{more}-{wanted.policy}"
         size += "-" + re.sub("[^a-z0-9]", "-", label.lower()) if nodes is not None and label else ""
         self._folder = self._root / f"{MACHINE}{size}"
         rendezvous.make_folder(self._folder)
         self._store = QueueStore(self._folder / "queue.sqlite")
-        times = {k: value for k, value in (("grace_s", grace_s), ("idle_s", idle_s)) if value is not None}
+        times = {
+            k: value for k, value in (("grace_s", grace_s), ("idle_s", idle_s)) if value is not None
+        }
         if any(value < 0 for value in times.values()):
             raise UserError(f"grace_s and idle_s must not be negative: {grace_s}, {idle_s}")
         had = self._store.settings()
@@ -115,10 +139,7 @@ class LocalQueue:
 
     def submit_array(self, specs: Sequence[JobSpec]) -> list[str]:
         """Submit jobs in this order, all or none."""
-        limits = self.limits()
-        if limits.starts_at_once:  # earlier versions cut jobs for several nodes of this machine
-            limits = replace(limits, nodes=max([1, *(spec.nodes for spec in specs)]))
-        check(specs, limits)
+        check(specs, self.limits())
         if not specs:
             return []
         # The server first: a queue that cannot run anything must not take a job.
@@ -137,9 +158,17 @@ class LocalQueue:
             jobs = store.jobs(numbers)
             if any(not job.state.is_over for job in jobs):
                 _need_server(folder)
-            is_anyone_waiting = folder == self._folder and any(job.state is JobState.WAITING for job in jobs)
-            expected = self._expected_starts() if is_anyone_waiting else {}
-            found |= {(name := job_id(folder, job.id)): _status(name, job, expected.get(job.id)) for job in jobs}
+            is_anyone_waiting = folder == self._folder and any(
+                job.state is JobState.WAITING for job in jobs
+            )
+            if is_anyone_waiting:
+                expected = self._expected_starts()
+            else:
+                expected = {}
+            found |= {
+                (name := job_id(folder, job.id)): _status(name, job, expected.get(job.id))
+                for job in jobs
+            }
         return found
 
     def cancel(self, ids: Collection[str]) -> None:
@@ -153,8 +182,10 @@ class LocalQueue:
         return {tag: job_id(self._folder, job) for tag, job in self._store.find(tags).items()}
 
     def snapshot(self) -> Snapshot:
-        """All jobs that are not over. On the machine itself they hold no nodes: no job waits for them."""
-        running, waiting = self._store.running(), self._store.waiting()
+        """All jobs that are not over. On the machine itself they hold no nodes: no job waits for
+        them."""
+        running = self._store.running()
+        waiting = self._store.waiting()
         if running or waiting:
             _need_server(self._folder)
         from windrow.queues.command import user_name  # noqa: PLC0415  (with all that speaks with batch systems)
@@ -175,7 +206,7 @@ class LocalQueue:
         return Snapshot(time.time(), self.settings.nodes or 1, tuple(jobs))
 
     def probe(self, nodes: int, walltime_s: int) -> float | None:
-        """By the server's own planning. None where too many jobs wait to look at them all."""
+        """By the server's own planning. None if too many jobs wait to look at them all."""
         check_size(nodes, walltime_s, self.limits())
         return self._expected_starts(Wanted(_CANDIDATE, nodes, walltime_s)).get(_CANDIDATE)
 
@@ -183,17 +214,23 @@ class LocalQueue:
         """The commands that jobs would run, since there is no command to submit them by."""
         return [
             f"# {spec.tag}: {self._words(spec)}\n"
-            f"cd {shlex.quote(spec.workdir)} && {shlex.join(spec.command)} > {shlex.quote(spec.output)} 2>&1"
+            f"cd {shlex.quote(spec.workdir)} && {shlex.join(spec.command)} > "
+            f"{shlex.quote(spec.output)} 2>&1"
             for spec in specs
         ]
 
     def _words(self, spec: JobSpec) -> str:
         if self.settings.nodes is None:
-            return "on this machine" + ("" if spec.walltime_s is None else f", for {spec.walltime_s} s")
-        return f"{count(spec.nodes, 'node')} for {spec.walltime_s} s on the local queue in {self._folder}"
+            return "on this machine" + (
+                "" if spec.walltime_s is None else f", for {spec.walltime_s} s"
+            )
+        return (
+            f"{count(spec.nodes, 'node')} for {spec.walltime_s} s on the local queue in "
+            f"{self._folder}"
+        )
 
     def _by_queue(self, ids: Collection[str]) -> Iterator[tuple[Path, QueueStore, list[int]]]:
-        """Folders, stores and numbers of these jobs; what is no id of ours was never here."""
+        """Folders, stores and numbers of these jobs; what is not an id of ours was never here."""
         numbers: dict[str, list[int]] = {}
         for match in filter(None, map(_JOB_ID.fullmatch, ids)):
             numbers.setdefault(match[1] or MACHINE, []).append(int(match[2]))
@@ -210,11 +247,14 @@ class LocalQueue:
         """When jobs that wait would start, as time of day."""
         waiting = self._store.waiting(_PLAYED_FORWARD + 1)
         is_long = len(waiting) > _PLAYED_FORWARD
-        wanted = [job.wanted for job in waiting[:_PLAYED_FORWARD]] + ([] if is_long else list(candidates))
-        now_s, clock_s = time.time(), time.monotonic()
+        wanted = [job.wanted for job in waiting[:_PLAYED_FORWARD]] + (
+            [] if is_long else list(candidates)
+        )
+        now_s = time.time()
+        clock_s = time.monotonic()
         if self.settings.nodes is None:
             return {job.job: now_s for job in wanted}
-        from windrow.queues.local.plan import expected_starts  # noqa: PLC0415  (not where jobs start at once)
+        from windrow.queues.local.plan import expected_starts  # noqa: PLC0415  (not if jobs start at once)
 
         held = [job.held for job in self._store.running()]
         starts = expected_starts(self.settings.policy, self.settings.nodes, held, wanted, clock_s)
@@ -229,16 +269,22 @@ def _checked(counts: Mapping[str, int]) -> Counts:
         if not is_name(name):
             raise UserError(f"{name!r} cannot be the name of a resource; use letters, digits and _")
         if not isinstance(number, int) or isinstance(number, bool) or not 0 <= number <= COUNT_MAX:
-            raise UserError(f"{name} must be a whole number from 0 to {COUNT_MAX:,}, not {number!r}")
+            raise UserError(
+                f"{name} must be a whole number from 0 to {COUNT_MAX:,}, not {number!r}"
+            )
     return tuple(sorted(counts.items()))
 
 
 def _shape(
-    nodes: int | None, cores: int | None, memory_bytes: int | None, policy: str | None, rest: NodeShape
+    nodes: int | None,
+    cores: int | None,
+    memory_bytes: int | None,
+    policy: str | None,
+    rest: NodeShape,
 ) -> NodeShape:
     """What a node has, with what `rest` says beside cores and memory.
 
-    UserError where the settings do not go together, or the machine has less.
+    UserError if the settings do not go together, or the machine has less.
     """
     if policy is not None and policy not in POLICIES:
         raise unknown_name("policy", policy, POLICIES)
@@ -247,13 +293,18 @@ def _shape(
             raise UserError(f"a queue has 1 to {NODES_MAX:,} nodes, not {nodes}")
         return replace(rest, cores=1 if cores is None else cores, memory_bytes=memory_bytes)
     if policy is not None:
-        raise UserError("policy needs nodes: without nodes the queue is this machine, where no job waits")
+        raise UserError(
+            "policy needs nodes: without nodes the queue is this machine, where no job waits"
+        )
     machine = this_machine()
     counts = tuple(sorted({**dict(machine.counts), **dict(rest.counts)}.items()))
     memory = memory_bytes or machine.memory_bytes
     wanted = NodeShape(machine.cores if cores is None else cores, memory, rest.disk_bytes, counts)
     if wanted.cores > machine.cores:
-        raise UserError(f"cores = {cores}, but this machine has {machine.cores}; leave cores out to use all of them")
+        raise UserError(
+            f"cores = {cores}, but this machine has {machine.cores}; leave cores out to use all "
+            "of them"
+        )
     if (wanted.memory_bytes or 0) > (machine.memory_bytes or 0):
         raise UserError("memory is more than this machine has; leave it out to use all of it")
     return wanted

@@ -1,8 +1,9 @@
-"""The server of the queue on this machine: starts waiting jobs and takes note of their ends. Run by clients.
+"""The server of the queue on this machine: starts waiting jobs and takes note of their ends. Run by
+clients.
 
-Rule 1: it may be killed at any instruction. All it knows is in the store and in supervisors' files; the next server
-adopts what runs. Rule 2: it sleeps until a client knocks or a supervisor ends, and never polls. Rule 3: it leaves when
-nothing has been left to do for a while.
+Rule 1: it may be killed at any instruction. All it knows is in the store and in supervisors' files;
+the next server adopts what runs. Rule 2: it sleeps until a client knocks or a supervisor ends, and
+never polls. Rule 3: it leaves when nothing has been left to do for a while.
 """
 
 import contextlib
@@ -19,9 +20,23 @@ from windrow.errors import WindrowError
 from windrow.files import kill_marked
 from windrow.queues.local import supervisor
 from windrow.queues.local.plan import jobs_to_start
-from windrow.queues.local.rendezvous import JOB_VARIABLES, job_id, lock, make_folder, open_door, sign
+from windrow.queues.local.rendezvous import (
+    JOB_VARIABLES,
+    job_id,
+    lock,
+    make_folder,
+    open_door,
+    sign,
+)
 from windrow.queues.local.store import LocalSettings, QueuedJob, QueueStore
-from windrow.queues.local.supervisor import NEVER_RAN, STOPPED, WALLTIME, JobOutcome, SupervisorTerms, claim
+from windrow.queues.local.supervisor import (
+    NEVER_RAN,
+    STOPPED,
+    WALLTIME,
+    JobOutcome,
+    SupervisorTerms,
+    claim,
+)
 from windrow.queues.port import JobState
 
 LOOK_AHEAD = 1000
@@ -59,7 +74,10 @@ class QueueServer:
             if not self._store.scrub():
                 self._sleep(_SCRUB_AGAIN_S)
                 continue
-            idle_s = None if self._store.is_busy() else self._settings().idle_s
+            if self._store.is_busy():
+                idle_s = None
+            else:
+                idle_s = self._settings().idle_s
             if self._sleep(idle_s) or idle_s is None:
                 continue
             os.close(self._door)
@@ -84,7 +102,7 @@ class QueueServer:
         return self._store.settings() or LocalSettings(nodes=None)
 
     def _sleep(self, at_most_s: float | None) -> bool:
-        """Sleep until a client knocks or a supervisor ends; False where the time was up."""
+        """Sleep until a client knocks or a supervisor ends; False if the time was up."""
         poll = select.poll()
         for file in (self._door, *(watched.file for watched in self._supervisors.values())):
             poll.register(file, select.POLLIN)
@@ -97,7 +115,9 @@ class QueueServer:
         """Forget jobs that are long over, and remove files that earlier servers had no time to."""
         self._store.forget(time.time() - _MEMORY_S)
         begins = {file.name.partition(".")[0] for file in (self._folder / "jobs").iterdir()}
-        numbers = {int(begin) for begin in begins if begin.isdecimal()}  # a network file system has files of its own
+        numbers = {
+            int(begin) for begin in begins if begin.isdecimal()
+        }  # a network file system has files of its own
         known = {job.id: job for job in self._store.jobs(numbers)}
         for number in numbers:
             if number not in known:
@@ -105,15 +125,18 @@ class QueueServer:
             elif known[number].state.is_over:
                 supervisor.clear(self._folder, number, tries=known[number].keepers)
 
-    # -- adopting --------------------------------------------------------------------------------------------------
+    # -- adopting ----------------------------------------------------------------------------------
 
     def _adopt(self) -> None:
-        """Take over what an earlier server started. What it meant to start and was not claimed is started now."""
+        """Take over what an earlier server started. What it meant to start and was not claimed is
+        started now."""
         unclaimed: list[int] = []
         claimed: list[int] = []
         for job in self._store.running():
             if job.boot != self._boot:
-                self._store.finish(job.id, JobState.NODE_FAILED, time.time(), None, "the machine was restarted")
+                self._store.finish(
+                    job.id, JobState.NODE_FAILED, time.time(), None, "the machine was restarted"
+                )
             elif supervisor.claimant(self._folder, job.id) is None:
                 unclaimed.append(job.id)
             else:
@@ -123,7 +146,7 @@ class QueueServer:
         self._fork_supervisors(unclaimed)
 
     def _watch(self, job: int, who: Identity) -> bool:
-        """Watch a supervisor; False where it is gone."""
+        """Watch a supervisor; False if it is gone."""
         try:
             file = os.pidfd_open(who.pid)
         except ProcessLookupError:
@@ -134,7 +157,7 @@ class QueueServer:
         os.close(file)
         return False
 
-    # -- ending ----------------------------------------------------------------------------------------------------
+    # -- ending ------------------------------------------------------------------------------------
 
     def _settle(self) -> list[QueuedJob]:
         """Take note of jobs whose supervisors have ended, and return them."""
@@ -149,8 +172,13 @@ class QueueServer:
                 os.close(self._supervisors.pop(job.id).file)
                 self._told.discard(job.id)
             who = supervisor.claimant(self._folder, job.id)
-            # Not the one we watched: an earlier server's supervisor was quicker, or there was no server for a while.
-            if who is None or (watched is not None and who == watched.who) or not self._watch(job.id, who):
+            # Not the one we watched: an earlier server's supervisor was quicker, or there was no
+            # server for a while.
+            if (
+                who is None
+                or (watched is not None and who == watched.who)
+                or not self._watch(job.id, who)
+            ):
                 self._finish(job)
                 over.append(job)
         return over
@@ -159,10 +187,14 @@ class QueueServer:
         """A job's supervisor has ended: by itself, after writing how it went, or not."""
         told = supervisor.outcome(self._folder, job.id)
         if told is None:
-            claim(self._folder, job.id, _NOBODY)  # if it died before it claimed the job, no one may any more
+            claim(
+                self._folder, job.id, _NOBODY
+            )  # if it died before it claimed the job, no one may any more
             _kill_remains(self._folder, job.id)
             told = JobOutcome(time.time(), None, STOPPED, "the process that watched it was killed")
-        elif told.code is not None and told.code < 0:  # it could not end what it had started in other groups
+        elif (
+            told.code is not None and told.code < 0
+        ):  # it could not end what it had started in other groups
             _kill_remains(self._folder, job.id)
         state, code, reason = _verdict(told, job.is_unwanted)
         self._store.finish(job.id, state, told.ended_s, code, reason)
@@ -176,7 +208,7 @@ class QueueServer:
                 with contextlib.suppress(ProcessLookupError):
                     signal.pidfd_send_signal(self._supervisors[job.id].file, signal.SIGTERM)
 
-    # -- starting --------------------------------------------------------------------------------------------------
+    # -- starting ----------------------------------------------------------------------------------
 
     def _choose(self) -> list[int]:
         """The waiting jobs that start now."""
@@ -188,16 +220,26 @@ class QueueServer:
             return [job.id for job in waiting]
         running = [job.held for job in self._store.running()]
         wanted = [job.wanted for job in waiting]
-        return [job.job for job in jobs_to_start(settings.policy, settings.nodes, running, wanted, time.monotonic())]
+        return [
+            job.job
+            for job in jobs_to_start(
+                settings.policy, settings.nodes, running, wanted, time.monotonic()
+            )
+        ]
 
     def _fork_supervisors(self, numbers: list[int]) -> None:
-        """Start jobs that are on disk as running. A server that dies before has its successor do it."""
+        """Start jobs that are on disk as running. A server that dies before has its successor do
+        it."""
         if not numbers:
             return
         settings = self._settings()
         for job in self._store.jobs(numbers):
             launch = self._store.launch(job.id)
-            outer = {name: value for name, value in launch.environment.items() if name not in JOB_VARIABLES}
+            outer = {
+                name: value
+                for name, value in launch.environment.items()
+                if name not in JOB_VARIABLES
+            }
             own = {
                 "WINDROW_QUEUE": "local",
                 "WINDROW_QUEUE_FOLDER": str(self._folder),
@@ -210,12 +252,19 @@ class QueueServer:
             who = identity(pid)
             assert who is not None, "a child stays until it is waited for"
             self._supervisors[job.id] = Watched(who, os.pidfd_open(pid))
-        self._store.has_begun([number for number in numbers if supervisor.claimant(self._folder, number) is not None])
+        self._store.has_begun(
+            [number for number in numbers if supervisor.claimant(self._folder, number) is not None]
+        )
 
 
 def _verdict(told: JobOutcome, is_unwanted: bool) -> tuple[JobState, int | None, str]:
     """State, exit code and reason, from what a supervisor wrote."""
-    code = None if told.code is None else told.code if told.code >= 0 else 128 - told.code
+    if told.code is None:
+        code = None
+    elif told.code >= 0:
+        code = told.code
+    else:
+        code = 128 - told.code
     if told.stop == WALLTIME:
         return JobState.TIMED_OUT, code, "walltime"
     if told.stop == STOPPED and is_unwanted:
@@ -224,18 +273,25 @@ def _verdict(told: JobOutcome, is_unwanted: bool) -> tuple[JobState, int | None,
         return JobState.KILLED, code, told.detail or "someone stopped it"
     if told.code == -signal.SIGKILL:
         return JobState.KILLED, code, "SIGKILL from outside, as when memory runs out"
-    reason = "" if told.code is None or told.code >= 0 else f"signal {-told.code}"
+    if told.code is None or told.code >= 0:
+        reason = ""
+    else:
+        reason = f"signal {-told.code}"
     return JobState.ENDED, code, reason
 
 
 def _kill_remains(folder: Path, job: int) -> None:
-    """Kill what is left of a job that lost its supervisor: processes that carry its mark in their environment."""
-    marks = {os.fsencode(f"WINDROW_QUEUE_FOLDER={folder}"), f"WINDROW_JOB_ID={job_id(folder, job)}".encode()}
+    """Kill what is left of a job that lost its supervisor: processes that carry its mark in their
+    environment."""
+    marks = {
+        os.fsencode(f"WINDROW_QUEUE_FOLDER={folder}"),
+        f"WINDROW_JOB_ID={job_id(folder, job)}".encode(),
+    }
     kill_marked(marks)
 
 
 def _daemonize(folder: Path, lock_file: int) -> None:
-    """Let the starter go on, our process id being in the lock; from here on words go to a file."""
+    """Let the starter continue, our process id in the lock; from now on words go to a file."""
     if pid := os.fork():
         sign(lock_file, pid)
         os._exit(0)
@@ -249,7 +305,8 @@ def _daemonize(folder: Path, lock_file: int) -> None:
 
 
 def main(folder: Path) -> int:
-    """Become the server of this folder and return to the caller's shell; or find that there is one."""
+    """Become the server of this folder and return to the caller's shell; or find that there is
+    one."""
     try:
         make_folder(folder)
         lock_file = lock(folder)

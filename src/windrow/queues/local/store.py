@@ -1,7 +1,7 @@
 """What the queue on this machine knows, in one SQLite file that clients and the server share.
 
-Rule 1: what is committed here is the truth; no memory counts. Rule 2: clients add jobs and wishes (cancel), the
-server alone moves jobs on. Rule 3: a commit is on disk before it returns.
+Rule 1: what is committed here is the truth; no memory counts. Rule 2: clients add jobs and wishes
+(cancel), the server alone moves jobs on. Rule 3: a commit is on disk before it returns.
 """
 
 import json
@@ -39,7 +39,7 @@ CREATE TABLE jobs (
     environment INTEGER NOT NULL    -- 0 once it has been started: it may hold secrets
 );
 CREATE INDEX jobs_by_state ON jobs (state, id);
-"""
+"""  # noqa: E501
 
 
 POLICIES: Mapping[str, str] = {
@@ -97,7 +97,8 @@ class QueuedJob:
 
     @property
     def held(self) -> Held:
-        """The nodes of a running job, and how long it may keep them by the clock that is never set."""
+        """The nodes of a running job, and how long it may keep them by the clock that is never
+        set."""
         return Held(self.nodes, (self.clock_s or 0.0) + self.walltime_s)
 
     @property
@@ -108,7 +109,8 @@ class QueuedJob:
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """What a job runs, where, and with which environment and file permissions (None: the server's)."""
+    """What a job runs, where, and with which environment and file permissions (None: the
+    server's)."""
 
     command: tuple[str, ...]
     workdir: str
@@ -125,8 +127,10 @@ class QueueStore:
     """The file. Every method is one transaction or one query, unless `together` joins them."""
 
     def __init__(self, file: Path) -> None:
-        """Open the file, and make it where it is missing."""
-        self._file = Database(file, "the queue", "move its folder away to begin a new one", QueueError)
+        """Open the file, and make it if it is missing."""
+        self._file = Database(
+            file, "the queue", "move its folder away to begin a new one", QueueError
+        )
         self._lock = threading.RLock()
         self._owner = os.getpid()
         self._has_copies = True  # an earlier server may have left some
@@ -145,14 +149,18 @@ class QueueStore:
         """Let go of the file."""
         self._db.close()
 
-    # -- settings --------------------------------------------------------------------------------------------------
+    # -- settings ----------------------------------------------------------------------------------
 
     def settings(self) -> LocalSettings | None:
         """What the queue was set up with; None for a new one."""
         with self._reading() as db:
-            rows = {name: json.loads(value) for name, value in db.execute("SELECT name, value FROM settings")}
-        known = {field.name for field in fields(LocalSettings)}  # earlier versions had more
-        return LocalSettings(**{name: value for name, value in rows.items() if name in known}) if rows else None
+            rows = {
+                name: json.loads(value)
+                for name, value in db.execute("SELECT name, value FROM settings")
+            }
+        if rows:
+            return LocalSettings(**rows)
+        return None
 
     def set_up(self, wanted: LocalSettings) -> None:
         """Change the settings."""
@@ -160,25 +168,36 @@ class QueueStore:
         with self._transaction() as db:
             db.executemany("INSERT OR REPLACE INTO settings VALUES (?, ?)", rows)
 
-    # -- what clients do -------------------------------------------------------------------------------------------
+    # -- what clients do ---------------------------------------------------------------------------
 
-    def add(self, specs: Sequence[JobSpec], environment: Mapping[str, str], now_s: float) -> list[int]:
+    def add(
+        self, specs: Sequence[JobSpec], environment: Mapping[str, str], now_s: float
+    ) -> list[int]:
         """Add waiting jobs, all or none."""
         content = json.dumps(dict(environment), sort_keys=True)
         try:
             with self._transaction() as db:
                 db.execute("INSERT OR IGNORE INTO environments (content) VALUES (?)", (content,))
-                found = db.execute("SELECT id FROM environments WHERE content = ?", (content,)).fetchone()
+                found = db.execute(
+                    "SELECT id FROM environments WHERE content = ?", (content,)
+                ).fetchone()
                 return [self._insert(db, spec, found[0], now_s) for spec in specs]
         except sqlite3.IntegrityError:
             tags = ", ".join(sorted(self.find([spec.tag for spec in specs])))
-            raise SpecError(f"a job with this tag already exists: {tags}; every job needs its own tag") from None
+            raise SpecError(
+                f"a job with this tag already exists: {tags}; every job needs its own tag"
+            ) from None
 
     def unwant(self, jobs: Collection[int]) -> bool:
-        """Note that these jobs should go. False where none of them is left."""
+        """Note that these jobs should go. False if none of them is left."""
         query = "UPDATE jobs SET is_unwanted = 1 WHERE state IN ('waiting', 'running') AND id IN"
         with self._transaction() as db:
-            return db.execute(f"{query} (SELECT value FROM json_each(?))", (json.dumps(list(jobs)),)).rowcount > 0
+            return (
+                db.execute(
+                    f"{query} (SELECT value FROM json_each(?))", (json.dumps(list(jobs)),)
+                ).rowcount
+                > 0
+            )
 
     def find(self, tags: Collection[str]) -> dict[str, int]:
         """The jobs with these tags."""
@@ -190,11 +209,14 @@ class QueueStore:
         """Those of these jobs that exist."""
         return self._select("id IN (SELECT value FROM json_each(?))", json.dumps(list(ids)))
 
-    # -- what both read --------------------------------------------------------------------------------------------
+    # -- what both read ----------------------------------------------------------------------------
 
     def running(self) -> list[QueuedJob]:
         """The running jobs, in the order of their starts."""
-        return sorted(self._select("state = ?", JobState.RUNNING), key=lambda job: (job.clock_s or 0.0, job.id))
+        return sorted(
+            self._select("state = ?", JobState.RUNNING),
+            key=lambda job: (job.clock_s or 0.0, job.id),
+        )
 
     def waiting(self, at_most: int = -1) -> list[QueuedJob]:
         """The waiting jobs, in the order of the queue."""
@@ -210,18 +232,26 @@ class QueueStore:
         with self._reading() as db:
             return bool(db.execute(query).fetchone()[0])
 
-    # -- what the server does --------------------------------------------------------------------------------------
+    # -- what the server does ----------------------------------------------------------------------
 
     def start(self, jobs: Collection[int], now_s: float, clock_s: float, boot: str) -> None:
         """These jobs run from now on. On disk before their processes exist."""
-        values = "state = 'running', started_s = ?, clock_s = ?, boot = ?, reason = '', keepers = keepers + 1"
+        values = (
+            "state = 'running', started_s = ?, clock_s = ?, boot = ?, reason = '', keepers "
+            "= keepers + 1"
+        )
         query = f"UPDATE jobs SET {values} WHERE id = ?"
         with self._transaction() as db:
             db.executemany(query, [(now_s, clock_s, boot, job) for job in jobs])
 
-    def finish(self, job: int, state: JobState, ended_s: float, exit_code: int | None, reason: str) -> None:
+    def finish(
+        self, job: int, state: JobState, ended_s: float, exit_code: int | None, reason: str
+    ) -> None:
         """This job is over."""
-        query = "UPDATE jobs SET state = ?, ended_s = ?, exit_code = ?, reason = ?, environment = 0 WHERE id = ?"
+        query = (
+            "UPDATE jobs SET state = ?, ended_s = ?, exit_code = ?, reason = ?, environment "
+            "= 0 WHERE id = ?"
+        )
         with self._transaction() as db:
             db.execute(query, (state, ended_s, exit_code, reason, job))
 
@@ -229,26 +259,38 @@ class QueueStore:
         """Waiting jobs that should go are over."""
         values = "state = 'cancelled', ended_s = ?, reason = 'cancelled', environment = 0"
         with self._transaction() as db:
-            db.execute(f"UPDATE jobs SET {values} WHERE state = 'waiting' AND is_unwanted", (now_s,))
+            db.execute(
+                f"UPDATE jobs SET {values} WHERE state = 'waiting' AND is_unwanted", (now_s,)
+            )
 
     def launch(self, job: int) -> Launch:
         """What a job runs."""
-        query = "SELECT launch, content FROM jobs JOIN environments ON environment = environments.id WHERE jobs.id = ?"
+        query = (
+            "SELECT launch, content FROM jobs JOIN environments ON environment = "
+            "environments.id WHERE jobs.id = ?"
+        )
         with self._reading() as db:
             launch, content = db.execute(query, (job,)).fetchone()
-        command, workdir, output, *umask = json.loads(launch)  # jobs of earlier versions have none
-        return Launch(tuple(command), workdir, output, json.loads(content), *umask)
+        command, workdir, output, umask = json.loads(launch)
+        return Launch(tuple(command), workdir, output, json.loads(content), umask)
 
     def has_begun(self, jobs: Collection[int]) -> None:
-        """These jobs were claimed, so their environments, which may hold secrets, are removed; `scrub` comes next."""
-        query = "UPDATE jobs SET environment = 0 WHERE ended_s IS NOT NULL OR id IN (SELECT value FROM json_each(?))"
+        """These jobs were claimed, so their environments, which may hold secrets, are removed;
+        `scrub` comes next."""
+        query = (
+            "UPDATE jobs SET environment = 0 WHERE ended_s IS NOT NULL OR id IN (SELECT "
+            "value FROM json_each(?))"
+        )
         with self._transaction() as db:
             db.execute(query, (json.dumps(list(jobs)),))
-            gone = db.execute("DELETE FROM environments WHERE id NOT IN (SELECT environment FROM jobs)")
+            gone = db.execute(
+                "DELETE FROM environments WHERE id NOT IN (SELECT environment FROM jobs)"
+            )
             self._has_copies |= gone.rowcount > 0
 
     def scrub(self) -> bool:
-        """Empty SQLite's log, which has copies of what was removed. False where a reader was in the way."""
+        """Empty SQLite's log, which has copies of what was removed. False if a reader was in the
+        way."""
         if self._has_copies:
             with self._reading() as db:
                 self._has_copies = bool(db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0])
@@ -265,14 +307,25 @@ class QueueStore:
         with self._transaction():
             yield
 
-    # -- inside ----------------------------------------------------------------------------------------------------
+    # -- inside ------------------------------------------------------------------------------------
 
     def _insert(self, db: sqlite3.Connection, spec: JobSpec, environment: int, now_s: float) -> int:
         os.umask(mask := os.umask(0o077))  # there is no way to ask for it but to set it
         launch = json.dumps([spec.command, spec.workdir, spec.output, mask])
-        row = (spec.tag, spec.nodes, spec.walltime_s or 0, JobState.WAITING, now_s, "nodes", launch, environment)
+        row = (
+            spec.tag,
+            spec.nodes,
+            spec.walltime_s or 0,
+            JobState.WAITING,
+            now_s,
+            "nodes",
+            launch,
+            environment,
+        )
         names = "tag, nodes, walltime_s, state, submitted_s, reason, launch, environment"
-        number = db.execute(f"INSERT INTO jobs ({names}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)", row).lastrowid
+        number = db.execute(
+            f"INSERT INTO jobs ({names}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)", row
+        ).lastrowid
         assert number is not None
         return number
 
@@ -281,14 +334,18 @@ class QueueStore:
             rows = db.execute(f"SELECT {_COLUMNS} FROM jobs WHERE {where}", values).fetchall()
         jobs = (dict(zip(_NAMES, row, strict=True)) for row in rows)
         return [
-            QueuedJob(**{**job, "state": JobState(job["state"]), "is_unwanted": bool(job["is_unwanted"])})
+            QueuedJob(
+                **{**job, "state": JobState(job["state"]), "is_unwanted": bool(job["is_unwanted"])}
+            )
             for job in jobs
         ]
 
     @contextmanager
     def _reading(self) -> Iterator[sqlite3.Connection]:
         # SQLite loses its locks in a fork, and with them the file.
-        assert os.getpid() == self._owner, "a queue that was opened before a fork must be opened again after it"
+        assert os.getpid() == self._owner, (
+            "a queue that was opened before a fork must be opened again after it"
+        )
         with self._lock, self._file.explained():
             yield self._db
 
@@ -303,9 +360,11 @@ class QueueStore:
 
 
 def _make_private(file: Path) -> None:
-    """Make the file, or see that it is closed to others; SQLite gives those beside it the same permissions.
+    """Make the file, or see that it is closed to others; SQLite gives those beside it the same
+    permissions.
 
-    One that is there is not opened: closing it would take the locks of this process's other connections away.
+    One that is there is not opened: closing it would take the locks of this process's other
+    connections away.
     """
     try:
         os.close(os.open(file, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))

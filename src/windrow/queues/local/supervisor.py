@@ -1,8 +1,9 @@
-"""The process that stays with one job: starts its command, ends it when time is up, and writes down how it ended.
+"""The process that stays with one job: starts its command, ends it when time is up, and writes down
+how it ended.
 
-Rule 1: a job is claimed before its command starts, by a file that only one can make; so it never runs twice, however
-often a server dies. Rule 2: supervisors need no server: walltime and exit code are theirs. Rule 3: SIGTERM to one of
-them means that the job should go.
+Rule 1: a job is claimed before its command starts, by a file that only one can make; so it never
+runs twice, however often a server dies. Rule 2: supervisors need no server: walltime and exit code
+are theirs. Rule 3: SIGTERM to one of them means that the job should go.
 """
 
 import contextlib
@@ -17,15 +18,26 @@ from pathlib import Path
 from typing import NoReturn
 
 from windrow.agent.machine import Identity, identity
+from windrow.deletion import discard
 from windrow.files import draft_beside, link_once, replacing
 from windrow.queues.local.store import Launch
 
 _SIGNALS = {signal.SIGTERM, signal.SIGCHLD}
-_RESET = [signal.SIGPIPE, signal.SIGXFSZ, signal.SIGINT, signal.SIGTERM, signal.SIGCHLD, signal.SIGHUP, signal.SIGQUIT]
+_RESET = [
+    signal.SIGPIPE,
+    signal.SIGXFSZ,
+    signal.SIGINT,
+    signal.SIGTERM,
+    signal.SIGCHLD,
+    signal.SIGHUP,
+    signal.SIGQUIT,
+]
 _LONGEST_NAP_S = 86_400.0
 _KILL_AGAIN_S = 1.0
 _WRITE_LIMIT_S = 3600.0
-WALLTIME, STOPPED, NEVER_RAN = "walltime", "stopped", "never ran"
+WALLTIME = "walltime"
+STOPPED = "stopped"
+NEVER_RAN = "never ran"
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +52,8 @@ class JobOutcome:
 
 @dataclass(frozen=True, slots=True)
 class SupervisorTerms:
-    """What a supervisor must know besides the command. `walltime_s` 0: the job may take as long as it needs."""
+    """What a supervisor must know besides the command. `walltime_s` 0: the job may take as long as
+    it needs."""
 
     folder: Path
     job: int
@@ -49,7 +62,7 @@ class SupervisorTerms:
 
 
 def claim(folder: Path, job: int, who: Identity) -> bool:
-    """Make this job ours. False where another process was first."""
+    """Make this job ours. False if another process was first."""
     with draft_beside(_claim_file(folder, job)) as draft:
         draft.write_text(json.dumps(asdict(who)))
         return link_once(draft, _claim_file(folder, job))
@@ -74,15 +87,16 @@ def outcome(folder: Path, job: int) -> JobOutcome | None:
 def clear(folder: Path, job: int, *, tries: int) -> None:
     """Remove the files of a job that is over, once the store knows what they say.
 
-    The claim stays where more than one supervisor was started: a late one must find it.
+    The claim stays if more than one supervisor was started: a late one must find it.
     """
-    _exit_file(folder, job).unlink(missing_ok=True)
+    discard(_exit_file(folder, job))
     if tries == 1:
-        _claim_file(folder, job).unlink(missing_ok=True)
+        discard(_claim_file(folder, job))
 
 
 def fork_supervisor(terms: SupervisorTerms, launch: Launch) -> int:
-    """Start a supervisor and return its process id, when the job is claimed. Earlier signals are kept for it."""
+    """Start a supervisor and return its process id, when the job is claimed. Earlier signals are
+    kept for it."""
     signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
     reading, writing = os.pipe()
     pid = os.fork()
@@ -96,7 +110,8 @@ def fork_supervisor(terms: SupervisorTerms, launch: Launch) -> int:
 
 
 def _keep(terms: SupervisorTerms, launch: Launch) -> NoReturn:
-    """The supervisor's life. It is a copy of the server and must neither return into its code nor keep its files."""
+    """The supervisor's life. It is a copy of the server and must neither return into its code nor
+    keep its files."""
     try:
         os.setsid()
         me = identity(os.getpid())
@@ -111,7 +126,8 @@ def _keep(terms: SupervisorTerms, launch: Launch) -> NoReturn:
 
 
 def _close_servers_files() -> None:
-    """The lock and the pipe above all: while a supervisor had them open, the server would seem to live on."""
+    """The lock and the pipe above all: while a supervisor had them open, the server would seem to
+    live on."""
     for file in [int(entry.name) for entry in Path("/proc/self/fd").iterdir()]:
         if file > 2:
             with contextlib.suppress(OSError):  # the one that listed them is among them
@@ -126,13 +142,18 @@ def _run(terms: SupervisorTerms, launch: Launch) -> JobOutcome:
         if launch.umask is not None:
             os.umask(launch.umask)
         os.chdir(launch.workdir)
-        output = os.open(launch.output, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND | os.O_CLOEXEC, 0o666)
+        output = os.open(
+            launch.output, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND | os.O_CLOEXEC, 0o666
+        )
     except OSError as error:
         return JobOutcome(time.time(), None, NEVER_RAN, f"{error.filename}: {error.strerror}")
     try:
         child = _spawn(launch, output)
     except OSError as error:
-        os.write(output, f"windrow: {launch.command[0]}: {error.strerror}\n".encode(errors="surrogateescape"))
+        os.write(
+            output,
+            f"windrow: {launch.command[0]}: {error.strerror}\n".encode(errors="surrogateescape"),
+        )
         return JobOutcome(time.time(), 127 if error.errno == errno.ENOENT else 126, "")
     os.close(output)
     os.chdir("/")
@@ -140,7 +161,8 @@ def _run(terms: SupervisorTerms, launch: Launch) -> JobOutcome:
 
 
 def _spawn(launch: Launch, output: int) -> int:
-    """Start the command as the leader of a session of its own. OSError where it cannot be started."""
+    """Start the command as the leader of a session of its own. OSError if it cannot be
+    started."""
     # The search path is the job's, but the C library takes it from the caller.
     os.putenv("PATH", launch.environment.get("PATH", os.defpath))
     return os.posix_spawnp(
@@ -159,8 +181,9 @@ def _spawn(launch: Launch, output: int) -> int:
 
 
 def _watch(child: int, deadline_s: float, grace_s: float) -> JobOutcome:
-    """Wait for the command's end, and hasten it where time is up or it is asked for."""
-    stop, step = "", signal.SIGTERM
+    """Wait for the command's end, and hasten it if time is up or it is asked for."""
+    stop = ""
+    step = signal.SIGTERM
     while not _has_ended(child):
         left_s = min(max(0.0, deadline_s - time.monotonic()), _LONGEST_NAP_S)
         got = signal.sigtimedwait(_SIGNALS, left_s)
@@ -172,13 +195,16 @@ def _watch(child: int, deadline_s: float, grace_s: float) -> JobOutcome:
         deadline_s = time.monotonic() + (grace_s if step is signal.SIGTERM else _KILL_AGAIN_S)
         step = signal.SIGKILL
     ended_s = time.time()
-    # Nothing of a job outlives it. The group still has its leader, not yet waited for, so it is still this one.
+    # Nothing of a job outlives it. The group still has its leader, not yet waited for, so it is
+    # still this one.
     _signal_group(child, signal.SIGKILL)
     return JobOutcome(ended_s, os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), stop)
 
 
 def _signal_group(leader: int, number: signal.Signals) -> None:
-    with contextlib.suppress(PermissionError):  # a command that became another user's is out of reach
+    with contextlib.suppress(
+        PermissionError
+    ):  # a command that became another user's is out of reach
         os.killpg(leader, number)
 
 

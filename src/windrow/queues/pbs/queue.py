@@ -1,19 +1,22 @@
 """PBS Pro and OpenPBS behind the port: qsub, qstat, qselect, qdel and pbsnodes.
 
-Rule 1: one `qstat -x` answers for all jobs; where the server keeps no history, a finished job is absent.
+Rule 1: one `qstat -x` answers for all jobs; if the server keeps no history, a finished job is
+absent.
 Rule 2: jobs take whole nodes (`place=scatter:exclhost`) and are never rerun.
-Rule 3: a job goes to its directory and opens its output itself: PBS starts jobs at home, and would copy outputs late.
-Rule 4: jobs of one node, until an agent can start something on the other nodes of a PBS job (see `agent.hosts`).
+Rule 3: a job goes to its directory and opens its output itself: PBS starts jobs at home, and would
+copy outputs late.
+Rule 4: jobs of one node, until an agent can start something on the other nodes of a PBS job (see
+`agent.hosts`).
 """
 
 import os
 import re
 import time
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
 
-from windrow.errors import UserError, unknown_name
+from windrow.errors import UserError
 from windrow.model.resources import meet
 from windrow.model.site import kinds_of
 from windrow.queues import command
@@ -27,7 +30,7 @@ from windrow.queues.spec import check_spec
 
 NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.@-]*")
 UNUSABLE = ("down", "offline", "unknown", "stale", "initializing")
-DEFAULT_ARRAY = 10000  # max_array_size where the server does not say
+DEFAULT_ARRAY = 10000  # max_array_size if the server does not say
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,24 +45,16 @@ class PbsProfile:
         for field in fields(self):
             value = getattr(self, field.name)
             if value and not NAME.fullmatch(value):
-                raise UserError(f"{field.name} = {value!r} of the PBS queue must be one name of letters and digits")
+                raise UserError(
+                    f"{field.name} = {value!r} of the PBS queue must be one name of letters and "
+                    "digits"
+                )
 
     @property
     def options(self) -> list[str]:
         """The profile as options of qsub."""
         named = (("-q", self.queue), ("-A", self.account), ("-P", self.project))
         return [text for option, value in named if value for text in (option, value)]
-
-
-def pbs_profile(given: Mapping[str, object], also: Iterable[str] = ()) -> PbsProfile:
-    """The profile in a table of `windrow.toml`; UserError names the key that is wrong. `also`: keys read elsewhere."""
-    known = [field.name for field in fields(PbsProfile)]
-    for key, value in given.items():
-        if key not in known:
-            raise unknown_name("option of the PBS queue", key, [*known, *also])
-        if not isinstance(value, str):
-            raise UserError(f"{key} of the PBS queue must be a string")
-    return PbsProfile(**{key: str(value) for key, value in given.items()})
 
 
 class PbsQueue(BatchQueue):
@@ -101,14 +96,23 @@ class PbsQueue(BatchQueue):
             max_array=int(str(self._server.get("max_array_size", DEFAULT_ARRAY))),
             usable_nodes=(usable := sum(map(_is_usable, nodes.values()))),
             narrow="PBS: jobs of one node (Windrow cannot use more of one PBS job yet)",
-            closed="" if usable else f"all {len(nodes)} nodes of queue {self._queue} are down or offline",
+            closed=""
+            if usable
+            else f"all {len(nodes)} nodes of queue {self._queue} are down or offline",
         )
 
     def _submission(self, specs: Sequence[JobSpec]) -> tuple[list[str], str]:
         first = specs[0]
         check_spec(first, self.limits(), f"queue {self._queue}")
         chunk = f"select={first.nodes}:{text.chunk(self.limits().shape.cores, first.per_node)}"
-        limits = ["-l", chunk, "-l", "place=scatter:exclhost", "-l", f"walltime={text.format_duration(first.limit_s)}"]
+        limits = [
+            "-l",
+            chunk,
+            "-l",
+            "place=scatter:exclhost",
+            "-l",
+            f"walltime={text.format_duration(first.limit_s)}",
+        ]
         job = ["qsub", *limits, "-r", "n", "-j", "oe", "-o", "/dev/null", *self.profile.options]
         if len(specs) == 1:
             return [*job, "-N", first.tag], placed_script(redirected_script(first), first.workdir)
@@ -117,22 +121,26 @@ class PbsQueue(BatchQueue):
 
     def _accepted(self, out: str) -> str | None:
         id_ = re.fullmatch(r"\d+(\[\])?(\.\S+)?", out.strip())
-        return id_[0] if id_ else None
+        if id_:
+            return id_[0]
+        return None
 
     def _member(self, whole: str, index: int) -> str:
         return whole.replace("[]", f"[{index}]", 1)
 
     def status(self, ids: Collection[str]) -> Mapping[str, JobStatus]:
-        """What PBS knows of these jobs, finished ones included where the server keeps a history."""
+        """What PBS knows of these jobs, finished ones included if the server keeps a history."""
         known = self._jobs(ids)
         return {id_: text.parse_status(id_, known[id_]) for id_ in ids if id_ in known}
 
     def find(self, tags: Collection[str]) -> Mapping[str, str]:
-        """The ids of the newest jobs with these tags, by one qselect for all of the user's jobs and one qstat."""
+        """The ids of the newest jobs with these tags, by one qselect for all of the user's jobs and
+        one qstat."""
         if not tags:
             return {}
         ids = self._ask(["qselect", "-x", "-u", self._user]).split()
-        wanted, found = set(tags), dict[str, str]()
+        wanted = set(tags)
+        found = dict[str, str]()
         for id_, job in sorted(self._jobs(ids).items(), key=lambda item: _age(item[0])):
             tag = tag_of(str(job.get("Job_Name", "")), text.array_index(id_))
             if tag in wanted and "[]" not in id_:
@@ -140,19 +148,26 @@ class PbsQueue(BatchQueue):
         return {tag: found[tag] for tag in tags if tag in found}
 
     def snapshot(self) -> Snapshot:
-        """All jobs of the queue that run or stand in line, in PBS's own order, and its usable nodes."""
+        """All jobs of the queue that run or stand in line, in PBS's own order, and its usable
+        nodes."""
         jobs = text.parse_json(self._ask(["qstat", "-t", "-f", "-F", "json"]), "Jobs")
-        here = [text.parse_others(id_, job) for id_, job in jobs.items() if job.get("queue") == self._queue]
+        here = [
+            text.parse_others(id_, job)
+            for id_, job in jobs.items()
+            if job.get("queue") == self._queue
+        ]
         listed = [job for job in here if job is not None]
         usable = sum(map(_is_usable, self._nodes().values()))
-        return Snapshot(time.time(), usable, tuple(sorted(listed, key=lambda job: not job.is_running)))
+        return Snapshot(
+            time.time(), usable, tuple(sorted(listed, key=lambda job: not job.is_running))
+        )
 
     def probe(self, nodes: int, walltime_s: int) -> float | None:  # noqa: ARG002
         """None: PBS gives no estimate before a job is submitted."""
         return None
 
     def cancel(self, ids: Collection[str]) -> None:
-        """Ask that these jobs go. Jobs that are over already or unknown are no error."""
+        """Ask that these jobs go. Jobs that are over already or unknown are not an error."""
         if ids:
             self.wording.check_cancelled(self._command(["qdel", *ids]), "qdel")
 
@@ -161,7 +176,9 @@ class PbsQueue(BatchQueue):
             return {}
         asked = list(dict.fromkeys(map(text.array_id, ids)))
         answer = self._command(["qstat", "-x", "-t", "-f", "-F", "json", *asked])
-        return text.parse_json(answer.out if self.wording.is_all_over(answer) else answered(answer, "qstat"), "Jobs")
+        return text.parse_json(
+            answer.out if self.wording.is_all_over(answer) else answered(answer, "qstat"), "Jobs"
+        )
 
     @cached_property
     def _server(self) -> Record:
@@ -172,7 +189,9 @@ class PbsQueue(BatchQueue):
     def _queue(self) -> str:
         name = self.profile.queue or str(self._server.get("default_queue", ""))
         if not name:
-            raise UserError("this PBS server has no default queue; set queue in the profile of the PBS queue")
+            raise UserError(
+                "this PBS server has no default queue; set queue in the profile of the PBS queue"
+            )
         return name
 
     @cached_property
@@ -185,7 +204,11 @@ class PbsQueue(BatchQueue):
     def _nodes(self) -> dict[str, Record]:
         # A node that names a queue serves that queue alone.
         nodes = text.parse_json(self._ask(["pbsnodes", "-a", "-F", "json"]), "nodes")
-        mine = {name: node for name, node in nodes.items() if node.get("queue", self._queue) == self._queue}
+        mine = {
+            name: node
+            for name, node in nodes.items()
+            if node.get("queue", self._queue) == self._queue
+        }
         if not mine:
             raise UserError(f"queue {self._queue} of this PBS has no nodes")
         return mine

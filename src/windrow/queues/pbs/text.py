@@ -1,7 +1,8 @@
 """What the commands of PBS Pro and OpenPBS print, read into values: tables and pure functions.
 
-Written from public documentation of PBS 19 to 2025; it has not met a live PBS yet. PBS says less than Slurm of how a
-job ended, so it is told from the exit status, the substate and the time that was used.
+Written from public documentation of PBS 19 to 2025; it has not met a live PBS yet. PBS says less
+than Slurm of how a job ended, so it is told from the exit status, the substate and the time that
+was used.
 """
 
 import json
@@ -25,20 +26,26 @@ SIGNAL = 256  # an exit status above it is a signal
 FOREVER_S = 365 * 86400
 
 TRANSIENT = re.compile(
-    r"cannot connect|connection refused|no route to host|would exceed|maximum number of jobs|shutting down"
+    r"cannot connect|connection refused|no route to host|would exceed|maximum number of jobs|shutting down"  # noqa: E501
     r"|15010|queue is not enabled|resource temporarily",
     re.I,
 )
-UNKNOWN_OUTCOME = re.compile(r"timed out|end of file|communication failure|broken pipe|connection reset", re.I)
+UNKNOWN_OUTCOME = re.compile(
+    r"timed out|end of file|communication failure|broken pipe|connection reset", re.I
+)
 OVER_ALREADY = re.compile(r"unknown job|has finished|invalid state", re.I)
 
 Record = Mapping[str, object]
 
 
 def parse_json(out: str, section: str) -> dict[str, Record]:
-    """One section of `-F json` output: `Jobs`, `Queue`, `Server` or `nodes`; empty where there is none."""
+    """One section of `-F json` output: `Jobs`, `Queue`, `Server` or `nodes`; empty if there is
+    none."""
     try:
-        whole = json.loads(out, strict=False) if out.strip() else {}
+        if out.strip():
+            whole = json.loads(out, strict=False)
+        else:
+            whole = {}
     except ValueError as error:
         # Known of PBS: it does not escape everything that users put into a job's environment.
         raise QueueError(f"PBS output is not valid JSON ({error})") from error
@@ -46,7 +53,8 @@ def parse_json(out: str, section: str) -> dict[str, Record]:
 
 
 def parse_time(value: object) -> float | None:
-    """Seconds since the epoch from a number or from `Tue Oct  4 21:23:20 2022`, which is local time."""
+    """Seconds since the epoch from a number or from `Tue Oct  4 21:23:20 2022`, which is local
+    time."""
     if isinstance(value, int | float):
         return float(value)
     try:
@@ -74,19 +82,37 @@ def format_duration(seconds: int) -> str:
 def parse_bytes(value: object) -> int | None:
     """Bytes from `196607mb` or `132gb`."""
     match = re.fullmatch(r"(\d+)([kmgt]?)b?", str(value).lower())
-    return int(match[1]) * 1024 ** " kmgt".index(match[2] or " ") if match else None
+    if match is None:
+        return None
+    scale: int = 1024 ** " kmgt".index(match[2] or " ")
+    return int(match[1]) * scale
 
 
 def parse_shape(resources: Record) -> NodeShape:
     """What `resources_available` of a node says. Of its own resources, whole numbers are counts."""
-    counts = {GPUS if name == "ngpus" else name: int(str(n)) for name, n in resources.items() if str(n).isdecimal()}
-    named = tuple(sorted((name, n) for name, n in counts.items() if n and name not in _NOT_COUNTED and is_name(name)))
-    return NodeShape(int(str(resources.get("ncpus", 1))), parse_bytes(resources.get("mem")), counts=named)
+    counts = {
+        GPUS if name == "ngpus" else name: int(str(n))
+        for name, n in resources.items()
+        if str(n).isdecimal()
+    }
+    named = tuple(
+        sorted(
+            (name, n)
+            for name, n in counts.items()
+            if n and name not in _NOT_COUNTED and is_name(name)
+        )
+    )
+    return NodeShape(
+        int(str(resources.get("ncpus", 1))), parse_bytes(resources.get("mem")), counts=named
+    )
 
 
 def chunk(cores: int, per_node: Need) -> str:
     """What a job requests of each node."""
-    memory = [f"mem={per_node.memory_bytes // 1024}kb"] if per_node.memory_bytes else []
+    if per_node.memory_bytes:
+        memory = [f"mem={per_node.memory_bytes // 1024}kb"]
+    else:
+        memory = []
     counts = [f"{'ngpus' if name == GPUS else name}={n}" for name, n in per_node.counts]
     return ":".join([f"ncpus={max(cores, per_node.cores)}", *memory, *counts])
 
@@ -114,7 +140,9 @@ def parse_status(id_: str, job: Record) -> JobStatus:
 def _state(job: Record) -> JobState:
     letter = str(job.get("job_state", ""))
     if letter not in ("F", "X"):
-        return JobState.WAITING if letter in WAITING else JobState.RUNNING
+        if letter in WAITING:
+            return JobState.WAITING
+        return JobState.RUNNING
     status = _exit_status(job)
     if _ran_out_of_time(job, status):
         return JobState.TIMED_OUT
@@ -122,7 +150,9 @@ def _state(job: Record) -> JobState:
         return JobState.CANCELLED
     if status is not None and status in KILLED:
         return JobState.KILLED
-    return JobState.NODE_FAILED if status is not None and status < 0 else JobState.ENDED
+    if status is not None and status < 0:
+        return JobState.NODE_FAILED
+    return JobState.ENDED
 
 
 def _ran_out_of_time(job: Record, status: int | None) -> bool:
@@ -136,11 +166,14 @@ def _ran_out_of_time(job: Record, status: int | None) -> bool:
 
 def _exit_status(job: Record) -> int | None:
     value = job.get("Exit_status")
-    return value if isinstance(value, int) else None
+    if isinstance(value, int):
+        return value
+    return None
 
 
 def parse_others(id_: str, job: Record) -> OthersJob | None:
-    """A job of anyone that runs or stands in line; None for all others, and for an array as a whole."""
+    """A job of anyone that runs or stands in line; None for all others, and for an array as a
+    whole."""
     letter = str(job.get("job_state", ""))
     if id_.partition(".")[0].endswith("[]") or (letter not in RUNNING and letter not in IN_LINE):
         return None
@@ -160,7 +193,9 @@ def parse_others(id_: str, job: Record) -> OthersJob | None:
 def array_index(id_: str) -> int | None:
     """The index of a subjob (`123[4].server`); None for any other job."""
     match = re.match(r"\d+\[(\d+)\]", id_)
-    return int(match[1]) if match else None
+    if match:
+        return int(match[1])
+    return None
 
 
 def array_id(id_: str) -> str:
@@ -171,10 +206,14 @@ def array_id(id_: str) -> str:
 def user_limit(text: object) -> int | None:
     """The limit for any one user in `[u:PBS_GENERIC=5]`."""
     match = re.search(r"u:PBS_GENERIC=(\d+)", str(text))
-    return int(match[1]) if match else None
+    if match:
+        return int(match[1])
+    return None
 
 
 def table(job: Record, key: str) -> Record:
-    """What a record has under this key, where that is a record itself; else an empty one."""
+    """What a record has under this key, if that is a record itself; else an empty one."""
     value = job.get(key)
-    return value if isinstance(value, Mapping) else {}
+    if isinstance(value, Mapping):
+        return value
+    return {}

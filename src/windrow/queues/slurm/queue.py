@@ -1,10 +1,14 @@
-"""Slurm behind the port: sbatch, squeue, scancel and sinfo, with sacct and sacctmgr where a site keeps accounts.
+"""Slurm behind the port: sbatch, squeue, scancel and sinfo, with sacct and sacctmgr where a site
+keeps accounts.
 
-Rule 1: one query answers for all jobs: squeue for the user's own (the controller filters by user, which is cheap for
-it), then sacct for those that it has forgotten (after MinJobAge). Absent from both means absent, never finished.
-Rule 2: jobs take whole nodes and are never requeued: a job that Slurm would run twice would be two jobs under one id.
-Rule 3: what was surely refused is SpecError or QueueError; if sbatch got no answer, the outcome is unknown, and often
-the job exists (seen with 22.05: a controller that hung for ten seconds accepted the job afterwards).
+Rule 1: one query answers for all jobs: squeue for the user's own (the controller filters by user,
+which is cheap for it), then sacct for those that it has forgotten (after MinJobAge). Absent from
+both means absent, never finished.
+Rule 2: jobs take whole nodes and are never requeued: a job that Slurm would run twice would be two
+jobs under one id.
+Rule 3: what was surely refused is SpecError or QueueError; if sbatch got no answer, the outcome is
+unknown, and often the job exists (seen with 22.05: a controller that hung for ten seconds accepted
+the job afterwards).
 """
 
 import os
@@ -20,17 +24,39 @@ from windrow.queues import command
 from windrow.queues.batch import BatchQueue
 from windrow.queues.command import Answer, Run
 from windrow.queues.local.rendezvous import JOB_VARIABLES
-from windrow.queues.port import JobSpec, JobStatus, Life, Limits, PastJob, QueueError, Snapshot
+from windrow.queues.port import (
+    JobSpec,
+    JobStatus,
+    Life,
+    Limits,
+    OthersJob,
+    PastJob,
+    QueueError,
+    Snapshot,
+)
 from windrow.queues.script import array_name, array_script, job_script, redirected_script, tag_of
 from windrow.queues.slurm import text
-from windrow.queues.slurm.limits import SiteLimits, allowed_accounts, read_limits, read_nodes, suitable
-from windrow.queues.slurm.profile import VARIABLES, SlurmProfile, ignored_variables, with_environment
+from windrow.queues.slurm.limits import SiteLimits, allowed_accounts, read_limits, read_nodes
+from windrow.queues.slurm.profile import (
+    VARIABLES,
+    SlurmProfile,
+    ignored_variables,
+    with_environment,
+)
+from windrow.queues.slurm.text import SlurmNode
 from windrow.queues.spec import check_spec
 
 BATCH = 500  # ids in one command line: well below what a kernel takes, and what slurmdbd likes
 REMEMBER = "now-30days"  # how far back `find` looks in the accounts
-KEPT = ("SLURM_CONF", "SLURM_CLUSTERS", "SLURM_JWT")  # what of an outer job's SLURM_ variables an inner one may see
-# Settings of the user's shell that would change what is asked or how it is answered (see also `with_environment`).
+KEPT = (
+    "SLURM_CONF",
+    "SLURM_CLUSTERS",
+    "SLURM_JWT",
+)  # what of an outer job's SLURM_ variables an inner one may see
+# By which Slurm is found again, from cron say.
+WITH_RUN = ("SLURM_CONF", "SLURM_CLUSTERS", "PATH")
+# Settings of the user's shell that would change what is asked or how it is answered (see also
+# `with_environment`).
 FOREIGN = ("SLURM_HINT", "SLURM_TIME_FORMAT")
 FOREIGN_PREFIXES = ("SBATCH_", "SQUEUE_", "SACCT_", "SINFO_", "SCANCEL_")
 # What sbatch says of a job that it will never take, whatever its size and whenever it is asked.
@@ -38,9 +64,11 @@ WRONG_SETTINGS = re.compile(r"invalid|unrecogni[sz]ed|not permitted|permission d
 
 
 class SlurmQueue(BatchQueue):
-    """The queue of a Slurm partition. `env` is the environment of its commands and, as sbatch does it, of the jobs."""
+    """The queue of a Slurm partition. `env` is the environment of its commands and, as sbatch does
+    it, of the jobs."""
 
-    name, wording = "slurm", text.WORDING
+    name = "slurm"
+    wording = text.WORDING
 
     def __init__(
         self,
@@ -51,20 +79,25 @@ class SlurmQueue(BatchQueue):
         run: Run = command.run,
     ) -> None:
         given = os.environ if env is None else env
-        self.profile, self.shell = with_environment(profile or SlurmProfile(), given)
+        self.profile, self._counting = with_environment(profile or SlurmProfile(), given)
+        self.shell = self._counting | {name: given[name] for name in WITH_RUN if given.get(name)}
         self._ignored = ignored_variables(self.profile, given)
+        self._hides = False  # whether jobs are hidden, as was seen so far
         clean = _clean(given)
         # The format of times is not for sbatch in earnest: the job would inherit it.
         super().__init__(clean, {**clean, "SLURM_TIME_FORMAT": "%s"}, timeout_s, run)
 
     def limits(self) -> Limits:
-        """What may be asked for, read once: the partition, the nodes, the controller, the user's associations."""
+        """What may be asked for, read once: the partition, the nodes, the controller, the user's
+        associations."""
         return self._site.limits
 
     @property
     def place(self) -> str:
         """Which partition of which cluster this is: a home may be shared by several clusters."""
-        return ".".join(part for part in (self.name, self._site.cluster, self._site.partition) if part)
+        return ".".join(
+            part for part in (self.name, self._site.cluster, self._site.partition) if part
+        )
 
     @cached_property
     def _site(self) -> SiteLimits:
@@ -76,38 +109,60 @@ class SlurmQueue(BatchQueue):
     @property
     def notes(self) -> tuple[str, ...]:
         """Which settings come from the user's shell, and which variables there do not count."""
-        used = tuple(f"{key} {self.shell[name]} (from {name})" for key, name in VARIABLES.items() if name in self.shell)
+        counting = self._counting
+        used = tuple(
+            f"{key} {counting[name]} (from {name})"
+            for key, name in VARIABLES.items()
+            if name in counting
+        )
         if not self._ignored:
             return used
         which = f"{', '.join(self._ignored)} {'is' if len(self._ignored) == 1 else 'are'} ignored"
-        return (*used, f"{which}; options that all jobs need go into extra of [queues.slurm] in windrow.toml")
+        return (
+            *used,
+            f"{which}; options that all jobs need go into extra of [queues.slurm] in windrow.toml",
+        )
 
     @property
     def _sources(self) -> str:
         """Where settings came from, for errors about them."""
-        return f" (from {', '.join(self.shell)})" if self.shell else ""
+        if self._counting:
+            return f" (from {', '.join(self._counting)})"
+        return ""
 
     def _submission(self, specs: Sequence[JobSpec]) -> tuple[list[str], str]:
         first = specs[0]
-        # Most sites leave EnforcePartLimits off: Slurm would accept an impossible job and let it wait for ever.
+        # Most sites leave EnforcePartLimits off: Slurm would accept an impossible job and let it
+        # wait for ever.
         check_spec(first, self.limits(), f"partition {self._site.partition}")
-        job = [*self._to_cluster(["sbatch", "--parsable"]), *self._shape(first.nodes, first.limit_s, first.per_node)]
-        if first.avoid:  # beside the nodes that the profile excludes: of two such options the last one counts
-            given = [option.partition("=")[2] for option in self.profile.extra if option.startswith("--exclude=")]
-            job.append("--exclude=" + ",".join([*given[-1:], *first.avoid]))
-        if first.notice_s and not any(option.startswith("--signal") for option in self.profile.extra):
-            job.append(f"--signal=B:USR1@{min(first.notice_s, 65535)}")  # at preemption, too, where the site says so
+        shape = self._shape(first.nodes, first.limit_s, first.per_node, first.avoid)
+        job = [*self._to_cluster(["sbatch", "--parsable"]), *shape]
+        if first.notice_s and not any(
+            option.startswith("--signal") for option in self.profile.extra
+        ):
+            job.append(
+                f"--signal=B:USR1@{min(first.notice_s, 65535)}"
+            )  # at preemption, too, if the site says so
         job.append(f"--chdir={first.workdir}")
-        if len(specs) == 1 and "\\" in first.output:  # which sbatch takes for a quote, and leaves out
+        if (
+            len(specs) == 1 and "\\" in first.output
+        ):  # which sbatch takes for a quote, and leaves out
             return [*job, f"--job-name={first.tag}", "--output=/dev/null"], redirected_script(first)
         if len(specs) == 1:
             output = first.output.replace("%", "%%")  # sbatch fills in %j and its like
             return [*job, f"--job-name={first.tag}", f"--output={output}"], job_script(first)
-        # Each member of an array redirects its own output: no pattern of sbatch makes arbitrary names.
-        array = [f"--job-name={array_name(specs)}", "--output=/dev/null", f"--array=0-{len(specs) - 1}"]
+        # Each member of an array redirects its own output: no pattern of sbatch makes arbitrary
+        # names.
+        array = [
+            f"--job-name={array_name(specs)}",
+            "--output=/dev/null",
+            f"--array=0-{len(specs) - 1}",
+        ]
         return [*job, *array], array_script(specs, "SLURM_ARRAY_TASK_ID")
 
-    def _shape(self, nodes: int, walltime_s: int, per_node: Need = NOTHING) -> list[str]:
+    def _shape(
+        self, nodes: int, walltime_s: int, per_node: Need = NOTHING, avoid: Sequence[str] = ()
+    ) -> list[str]:
         mib = {"mem": per_node.memory_bytes // 1024**2, "tmp": -(-per_node.disk_bytes // 1024**2)}
         whole = [
             f"--nodes={nodes}",
@@ -116,18 +171,39 @@ class SlurmQueue(BatchQueue):
             f"--time={text.format_duration(walltime_s)}",
             "--no-requeue",
         ]
+        whole += (
+            ["--no-kill"] if nodes > 1 else []
+        )  # the loss of one node leaves the job the others
         whole += [f"--mincpus={per_node.cores}"] if per_node.cores else []
         whole += [f"--tmp={mib['tmp']}M"] if mib["tmp"] else []
-        return whole + self.profile.options + text.gres_option(per_node.counts, self.profile.extra)
+        # Of a list of nodes each job would have to have all: jobs are kept off all others instead.
+        own = self.profile.options
+        whole += [
+            option
+            for option in own
+            if not (self.profile.has_list and option.startswith("--nodelist="))
+        ]
+        whole += text.gres_option(per_node.counts, self.profile.extra)
+        if out := [*self._site.kept_out, *avoid]:  # of two such options the last one counts
+            whole.append(
+                "--exclude=" + ",".join([*filter(None, [self.profile.value("exclude")]), *out])
+            )
+        return whole
 
     def _to_cluster(self, argv: Sequence[str]) -> list[str]:
-        """The command for the profile's cluster. (sacctmgr knows all clusters, and is told which in its conditions.)"""
-        cluster = [f"--clusters={self.profile.cluster}"] if self.profile.cluster and argv[0] != "sacctmgr" else []
+        """The command for the profile's cluster. (sacctmgr knows all clusters, and is told which in
+        its conditions.)"""
+        if self.profile.cluster and argv[0] != "sacctmgr":
+            cluster = [f"--clusters={self.profile.cluster}"]
+        else:
+            cluster = []
         return [argv[0], *cluster, *argv[1:]]
 
     def _command(self, argv: Sequence[str], stdin: str = "") -> Answer:
         answer = super()._command(self._to_cluster(argv), stdin)
-        return replace(answer, out=text.without_headings(answer.out)) if self.profile.cluster else answer
+        if self.profile.cluster:
+            return replace(answer, out=text.without_headings(answer.out))
+        return answer
 
     def _accepted(self, out: str) -> str | None:
         return text.submitted_id(out)
@@ -136,21 +212,27 @@ class SlurmQueue(BatchQueue):
         return f"{whole}_{index}"
 
     def status(self, ids: Collection[str]) -> Mapping[str, JobStatus]:
-        """What Slurm knows of these jobs: one squeue for all, and one sacct for those that it has forgotten."""
+        """What Slurm knows of these jobs: one squeue for all, and one sacct for those that it has
+        forgotten."""
         if not ids:
             return {}
         known = {row.status.id: row.status for row in self._squeue()}
         forgotten = [id_ for id_ in ids if id_ not in known]
         if forgotten and self._site.has_accounts:
             for some in _batches(forgotten):
-                known |= {row.status.id: row.status for row in self._sacct("--jobs", ",".join(some))}
+                known |= {
+                    row.status.id: row.status for row in self._sacct("--jobs", ",".join(some))
+                }
         return {id_: known[id_] for id_ in ids if id_ in known}
 
     def find(self, tags: Collection[str]) -> Mapping[str, str]:
-        """The ids of the newest jobs with these tags: all that the controller knows, and thirty days of accounts."""
+        """The ids of the newest jobs with these tags: all that the controller knows, and thirty
+        days of accounts."""
         wanted = set(tags)
         found: dict[str, str] = {}
-        rows = self._squeue() + (self._sacct("--starttime", REMEMBER) if self._site.has_accounts else [])
+        rows = self._squeue() + (
+            self._sacct("--starttime", REMEMBER) if self._site.has_accounts else []
+        )
         for row in sorted(rows, key=lambda row: text.id_order(row.status.id)):
             tag = tag_of(row.name, text.array_index(row.status.id))
             if tag in wanted:
@@ -158,60 +240,88 @@ class SlurmQueue(BatchQueue):
         return {tag: found[tag] for tag in tags if tag in found}
 
     def snapshot(self) -> Snapshot:
-        """All running and waiting jobs of the partition and its usable nodes, by one squeue, sinfo and scontrol.
+        """All running and waiting jobs of the partition and its usable nodes, by one squeue, sinfo
+        and scontrol.
 
-        Held jobs and those that wait for a date or another job are left out: they are not in line. A draining node
-        counts as usable while it runs a job, so running jobs always fit; it is not offered to new ones.
+        If more nodes are in use than these jobs have, squeue is asked once more: some may have
+        started in between.
+
+        Held jobs and those that wait for a date or another job are left out: they are not in line.
+        A draining node counts as usable while it runs a job, so running jobs always fit; it is not
+        offered to new ones.
         """
-        partition = self._site.partition
-        jobs = self._ask(
-            ["squeue", "--noheader", "--array", f"--partition={partition}", "--states=PENDING,CONFIGURING,RUNNING,"
-             "SUSPENDED,STOPPED,COMPLETING", f"--Format={text.SNAPSHOT_FORMAT}"]
-        )  # fmt: skip
-        nodes = read_nodes(self._ask, partition, self.profile)
+        jobs = self._jobs()
+        nodes = read_nodes(self._ask, self._site.partition, self.profile)
+        if _unexplained(nodes, jobs) and not self._hides:  # or jobs have started since: look again
+            self._hides = _unexplained(nodes, self._jobs()) > 0
+        if self._hides:
+            hidden = _unexplained(nodes, jobs)
+        else:
+            hidden = 0
         usable = sum(node.is_usable for node in nodes)
-        offered = sum(node.is_open for node in suitable(nodes, self.profile))
-        listed = text.parse_snapshot(jobs, self.limits().max_walltime_s or text.FOREVER_S)
-        told, now = self._command(["scontrol", "-o", "show", "reservation"]), time.time()
+        offered = sum(node.is_open and node.name in self._site.pool for node in nodes)
+        told = self._command(["scontrol", "-o", "show", "reservation"])
+        now = time.time()
         is_inside = any(option.startswith("--reservation") for option in self.profile.extra)
         names = {node.name for node in nodes if told.is_good and not is_inside}
-        return Snapshot(now, usable, tuple(listed), offered, text.parse_closures(told.out, names, now))
+        closures = text.parse_closures(told.out, names, now)
+        return Snapshot(now, usable, tuple(jobs), offered, closures, hidden)
+
+    def _jobs(self) -> list[OthersJob]:
+        partition = self._site.partition
+        told = self._ask(
+            ["squeue", "--noheader", "--array", f"--partition={partition}", "--states=PENDING,CONFIGURING,RUNNING,"  # noqa: E501
+             "SUSPENDED,STOPPED,COMPLETING", f"--Format={text.SNAPSHOT_FORMAT}"]
+        )  # fmt: skip
+        return text.parse_snapshot(told, self.limits().max_walltime_s or text.FOREVER_S)
 
     def past_jobs(self, since_s: float) -> list[PastJob] | None:
-        """Everybody's jobs of the partition since then, by one sacct; None where the site keeps no accounts."""
+        """Everybody's jobs of the partition since then, by one sacct; None if the site keeps no
+        accounts."""
         if not self._site.has_accounts:
             return None
         argv = text.past_argv(self._site.partition, since_s, time.time())
-        return text.parse_past(self._ask(argv), self.limits().max_walltime_s or text.FOREVER_S, self._user)
+        return text.parse_past(
+            self._ask(argv), self.limits().max_walltime_s or text.FOREVER_S, self._user
+        )
 
     def lives(self, since_s: float) -> list[Life] | None:
-        """How everybody's jobs ended, those that Slurm ran again once for each time, as far as one may see them."""
+        """How all users' jobs ended, those that Slurm ran again once for each time, as far as one
+        may see them."""
         if not self._site.has_accounts:
             return None
         now = time.time()
         argv = text.past_argv(self._site.partition, since_s, now)[:-1]
-        return text.parse_lives(self._ask([*argv, "--duplicates", f"--format={text.LIFE_FORMAT}"]), since_s, now)
+        return text.parse_lives(
+            self._ask([*argv, "--duplicates", f"--format={text.LIFE_FORMAT}"]), since_s, now
+        )
 
     def probe(self, nodes: int, walltime_s: int) -> float | None:
-        """When Slurm says (`sbatch --test-only`) that such a job would start; None where it says nothing.
+        """When Slurm says (`sbatch --test-only`) that such a job would start; None if it says
+        nothing.
 
         It ignores backfilling and holds the controller's locks: ask seldom.
         """
         answer = self._try(nodes, walltime_s)
         unanswered = (
-            answer.code is None or text.TRANSIENT.search(answer.words) or text.UNKNOWN_OUTCOME.search(answer.words)
+            answer.code is None
+            or text.TRANSIENT.search(answer.words)
+            or text.UNKNOWN_OUTCOME.search(answer.words)
         )
         if not answer.is_good and unanswered:
             raise QueueError(f"sbatch --test-only failed: {answer.words}")
         return text.parse_probe(answer.err + answer.out)
 
     def check(self) -> None:
-        """UserError where Slurm would take no job at all: an account, a QOS or an option that it does not know."""
+        """UserError if Slurm would take no job at all: an account, a QOS or an option that it
+        does not know."""
         answer = self._try(1, min(60, self.limits().max_walltime_s or 60))
         is_sure = answer.code is not None and not text.TRANSIENT.search(answer.words)
         if is_sure and not answer.is_good and WRONG_SETTINGS.search(answer.words):
             named = ", ".join(option.removeprefix("--") for option in self.profile.options)
-            allowed = allowed_accounts(self._ask, self._user, self._site) or "correct it in windrow.toml"
+            allowed = (
+                allowed_accounts(self._ask, self._user, self._site) or "correct it in windrow.toml"
+            )
             what = f"{named or 'your defaults'}{self._sources}"
             raise UserError(f"Slurm accepts no job with {what}: {answer.words}; {allowed}")
 
@@ -220,26 +330,43 @@ class SlurmQueue(BatchQueue):
         return self._command(argv, stdin="#!/bin/sh\n:\n")
 
     def cancel(self, ids: Collection[str]) -> None:
-        """Ask that these jobs go. Jobs that are over already or unknown are no error."""
+        """Ask that these jobs go. Jobs that are over already or unknown are not an error."""
         for some in _batches(ids):
-            # Slurm keeps no record of an array's member that is cancelled before it ran (22.05: neither squeue nor
-            # sacct knows it). Held first it becomes a job of its own, whose end is told. If that fails, so be it.
+            # Slurm keeps no record of an array's member that is cancelled before it ran (22.05:
+            # neither squeue nor sacct knows it). Held first it becomes a job of its own, whose end
+            # is told. If that fails, so be it.
             if members := [id_ for id_ in some if text.array_index(id_) is not None]:
                 self._command(["scontrol", "hold", ",".join(members)])
             self.wording.check_cancelled(self._command(["scancel", *some]), "scancel")
 
     def _squeue(self) -> list[text.Row]:
-        argv = ["squeue", "--me", "--noheader", "--array", "--states=all", f"--Format={text.STATUS_FORMAT}"]
+        argv = [
+            "squeue",
+            "--me",
+            "--noheader",
+            "--array",
+            "--states=all",
+            f"--Format={text.STATUS_FORMAT}",
+        ]
         return text.parse_status(self._ask(argv))
 
     def _sacct(self, *which: str) -> list[text.Row]:
         user = f"--user={self._user}"
-        argv = ["sacct", "--allocations", "--noheader", "--parsable2", user, f"--format={text.SACCT_FORMAT}", *which]
+        argv = [
+            "sacct",
+            "--allocations",
+            "--noheader",
+            "--parsable2",
+            user,
+            f"--format={text.SACCT_FORMAT}",
+            *which,
+        ]
         return text.parse_sacct(self._ask(argv))
 
 
 def _clean(env: Mapping[str, str]) -> dict[str, str]:
-    """The environment without what would change Slurm's answers, or leak from an outer job into the ones it submits."""
+    """The environment without what would change Slurm's answers, or leak from an outer job into the
+    ones it submits."""
     inside = "SLURM_JOB_ID" in env
     return {
         key: value
@@ -249,6 +376,13 @@ def _clean(env: Mapping[str, str]) -> dict[str, str]:
         and not key.startswith(FOREIGN_PREFIXES)
         and not (inside and key.startswith(("SLURM_", "SLURMD_")) and key not in KEPT)
     }
+
+
+def _unexplained(nodes: Iterable[SlurmNode], jobs: Iterable[OthersJob]) -> int:
+    """How many nodes are in use beyond those of these jobs."""
+    return max(
+        0, sum(node.is_busy for node in nodes) - sum(job.nodes for job in jobs if job.is_running)
+    )
 
 
 def _batches(ids: Iterable[str]) -> Iterator[list[str]]:

@@ -1,8 +1,9 @@
 """What Slurm's commands print, read into values: tables and pure functions. Checked with 22.05.
 
-Formats are explicit lists of fields with a delimiter, because Slurm's JSON changes its schema from release to release.
-The job's name is always the last field, since it alone may hold the delimiter. Times are asked for as seconds since the
-epoch (SLURM_TIME_FORMAT=%s), so no time zone and no change of the clocks gets in between.
+Formats are explicit lists of fields with a delimiter, because Slurm's JSON changes its schema from
+release to release. The job's name is always the last field, since it alone may hold the delimiter.
+Times are asked for as seconds since the epoch (SLURM_TIME_FORMAT=%s), so no time zone and no change
+of the clocks gets in between.
 """
 
 import re
@@ -19,7 +20,8 @@ from windrow.queues.port import JobState, JobStatus, Life, OthersJob, PastJob
 _WORDS = {
     JobState.WAITING: "PENDING REQUEUED REQUEUE_FED REQUEUE_HOLD RESV_DEL_HOLD SPECIAL_EXIT",
     # A job that is COMPLETING still holds nodes; how it ended is told when it lets go of them.
-    JobState.RUNNING: "CONFIGURING RUNNING SUSPENDED STOPPED SIGNALING RESIZING STAGE_OUT COMPLETING",
+    JobState.RUNNING: "CONFIGURING RUNNING SUSPENDED STOPPED SIGNALING RESIZING STAGE_OUT "
+    "COMPLETING",
     JobState.ENDED: "COMPLETED FAILED",
     JobState.TIMED_OUT: "TIMEOUT",
     JobState.CANCELLED: "CANCELLED",
@@ -35,35 +37,40 @@ STATUS_FORMAT = (
     "JobArrayID:64|,State:24|,SubmitTime:24|,StartTime:24|,EndTime:24|,exit_code:24|,Reason:256|,NodeList:4096|,"
     "Name:1024"
 )
-SNAPSHOT_FORMAT = (
-    "JobArrayID:64|,State:24|,StartTime:24|,TimeLimit:24|,NumNodes:16|,PriorityLong:24|,Reason:256|,UserName:256"
-)
+SNAPSHOT_FORMAT = "JobArrayID:64|,State:24|,StartTime:24|,TimeLimit:24|,NumNodes:16|,PriorityLong:24|,Reason:256|,UserName:256"  # noqa: E501
 SACCT_FORMAT = "JobID,State,Submit,Start,End,ExitCode,Reason,NodeList,JobName"
 PAST_FORMAT = "JobID,State,Submit,Start,End,NNodes,TimelimitRaw,NodeList,User,JobName"
 _LOST = {JobState.NODE_FAILED: Cause.NODE_FAILED, JobState.PREEMPTED: Cause.PREEMPTED}
 LIFE_FORMAT = "JobID,State,Start,End,NNodes,NodeList"
 NODE_FORMAT = "%N|%T|%a|%c|%m|%d|%G|%f"
 
-# Such jobs wait for something other than nodes, and it is unknown how long: no forecast can count on them.
+# Such jobs wait for something other than nodes, and it is unknown how long: no forecast can count
+# on them.
 NOT_IN_LINE = ("JobHeld", "Dependency", "BeginTime", "DependencyNeverSatisfied")
 UNUSABLE = ("down", "drained", "fail", "unknown", "error", "inval", "future", "blocked", "perfctrs")
+BUSY = ("allocated", "mixed", "completing", "draining")
 RESERVED = ("maint", "reserved")  # idle, and kept from all jobs that do not name the reservation
 NO_HOSTS = ("", "None assigned", "(null)", "N/A")
 _PARTS_OF_GPUS = ("shard", "mps")
 OWN_NAME = "windrow-"  # what the tags of all runs begin with
 FOREVER_S = 365 * 86400  # what counts as the limit of a job that has none
 
-# The words of sbatch after which unknown whether the job exists, and those after which it does not but may later.
+# The words of sbatch after which unknown whether the job exists, and those after which it does not
+# but may later.
 UNKNOWN_OUTCOME = re.compile(
-    r"timed out|zero bytes were transmitted|message receive failure|unexpected message|insane message length", re.I
-)
-TRANSIENT = re.compile(
-    r"unable to contact slurm controller|connect failure|connection refused|temporarily unable|temporarily unavailable"
-    r"|standby mode|authentication|munge|configuration source|rate limit"
-    r"|submitjob|required partition not available",  # MaxSubmitJobs and its kin: room comes when a job ends
+    r"timed out|zero bytes were transmitted|message receive failure|unexpected message|insane message length",  # noqa: E501
     re.I,
 )
-OVER_ALREADY = re.compile(r"invalid job id|already completing|already completed|invalid job array", re.I)
+TRANSIENT = re.compile(
+    r"unable to contact slurm controller|connect failure|connection refused|temporarily unable|temporarily unavailable"  # noqa: E501
+    r"|standby mode|authentication|munge|configuration source|rate limit"
+    # MaxSubmitJobs and its kin: room comes when a job ends
+    r"|submitjob|required partition not available",
+    re.I,
+)
+OVER_ALREADY = re.compile(
+    r"invalid job id|already completing|already completed|invalid job array", re.I
+)
 WORDING = Wording("Slurm", UNKNOWN_OUTCOME, TRANSIENT, OVER_ALREADY)
 
 
@@ -77,30 +84,40 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class SlurmNode:
-    """A node as sinfo lists it. `is_usable`: jobs run there, or may. `is_open`: new jobs may as well."""
+    """A node as sinfo lists it. `is_usable`: jobs run there, or may. `is_open`: new jobs may as
+    well. `is_busy`: jobs run there."""
 
     name: str
     is_usable: bool
     is_open: bool
     shape: NodeShape
     features: frozenset[str]
+    is_busy: bool = False
 
 
 def submitted_id(out: str) -> str | None:
-    """The job's number in what `sbatch --parsable` prints; with several clusters that is JOB;CLUSTER."""
+    """The job's number in what `sbatch --parsable` prints; with several clusters that is
+    JOB;CLUSTER."""
     number = out.strip().partition(";")[0]
-    return number if number.isdecimal() else None
+    if number.isdecimal():
+        return number
+    return None
 
 
 def without_headings(out: str) -> str:
-    """What a command printed that was asked for a cluster, without the lines that name the cluster."""
-    return "".join(line for line in out.splitlines(keepends=True) if not line.startswith("CLUSTER: "))
+    """What a command printed that was asked for a cluster, without the lines that name the
+    cluster."""
+    return "".join(
+        line for line in out.splitlines(keepends=True) if not line.startswith("CLUSTER: ")
+    )
 
 
 def parse_time(text: str) -> float | None:
-    """Seconds since the epoch from Slurm's time, or None where it says that there is none."""
+    """Seconds since the epoch from Slurm's time, or None if it says that there is none."""
     if text.isdecimal():
-        return float(text) if int(text) > 0 else None
+        if int(text) > 0:
+            return float(text)
+        return None
     try:
         return datetime.fromisoformat(text).timestamp()
     except ValueError:  # N/A, Unknown, None: Slurm has many words for it
@@ -108,7 +125,8 @@ def parse_time(text: str) -> float | None:
 
 
 def parse_duration(text: str) -> int | None:
-    """Seconds from `[days-][hours:]minutes:seconds`, or from minutes alone; None if there is no limit."""
+    """Seconds from `[days-][hours:]minutes:seconds`, or from minutes alone; None if there is no
+    limit."""
     days, _, clock = text.rpartition("-")
     parts = clock.split(":")
     if not all(part.isdecimal() for part in parts) or (days and not days.isdecimal()):
@@ -117,7 +135,9 @@ def parse_duration(text: str) -> int | None:
     if days:  # days-hours[:minutes[:seconds]]
         hours, minutes, seconds = (*numbers, 0, 0)[:3]
     else:
-        hours, minutes, seconds = {1: (0, *numbers, 0), 2: (0, *numbers), 3: tuple(numbers)}[len(numbers)]
+        hours, minutes, seconds = {1: (0, *numbers, 0), 2: (0, *numbers), 3: tuple(numbers)}[
+            len(numbers)
+        ]
     return int(days or 0) * 86400 + hours * 3600 + minutes * 60 + seconds
 
 
@@ -140,36 +160,52 @@ def parse_status(out: str) -> list[Row]:
     """The rows of `squeue -O STATUS_FORMAT`."""
     rows = []
     for id_, state, *times, exit_status, reason, hosts, name in split_rows(out, 9):
-        # Here the exit code is a status as of wait(2): the signal in the low byte, the code above it.
-        status = int(exit_status) if exit_status.isdecimal() else 0
-        rows.append(Row(_status(id_, state, times, (status >> 8, status & 0x7F), reason, hosts), name))
+        # Here the exit code is a status as of wait(2): the signal in the low byte, the code above
+        # it.
+        if exit_status.isdecimal():
+            status = int(exit_status)
+        else:
+            status = 0
+        rows.append(
+            Row(_status(id_, state, times, (status >> 8, status & 0x7F), reason, hosts), name)
+        )
     return rows
 
 
 def parse_sacct(out: str) -> list[Row]:
     """The rows of `sacct -XnP --format SACCT_FORMAT` that are over.
 
-    Others are left out: what the controller does not know and accounting calls running is a late or lost record.
+    Others are left out: what the controller does not know and accounting calls running is a late or
+    lost record.
     """
     rows = []
     for id_, state, *times, exit_, reason, hosts, name in split_rows(out, 9):
         code, _, sign = exit_.partition(":")
-        rows.append(Row(_status(id_, state, times, (int(code or 0), int(sign or 0)), reason, hosts), name))
+        rows.append(
+            Row(_status(id_, state, times, (int(code or 0), int(sign or 0)), reason, hosts), name)
+        )
     return [row for row in rows if row.status.state.is_over]
 
 
-def _status(id_: str, words: str, times: list[str], exit_: tuple[int, int], reason: str, hosts: str) -> JobStatus:
-    # sacct says `CANCELLED by 1000`. A state that no table knows may be a new one: it is not called over.
+def _status(
+    id_: str, words: str, times: list[str], exit_: tuple[int, int], reason: str, hosts: str
+) -> JobStatus:
+    # sacct says `CANCELLED by 1000`. A state that no table knows may be a new one: it is not called
+    # over.
     state = STATES.get(words.split(maxsplit=1)[0].rstrip("+"), JobState.RUNNING)
     submitted, start, end = map(parse_time, times)
     waits = state is JobState.WAITING
     code, sign = exit_
-    why = "" if reason in ("None", "") else reason
+    if reason in ("None", ""):
+        why = ""
+    else:
+        why = reason
     return JobStatus(
         id=id_,
         state=state,
         submitted_s=submitted,
-        # Of a waiting job `start` is an estimate; one that was cancelled before it had nodes has its end there.
+        # Of a waiting job `start` is an estimate; one that was cancelled before it had nodes has
+        # its end there.
         started_s=None if waits or hosts in NO_HOSTS else start,
         ended_s=end if state.is_over else None,
         exit_code=(128 + sign if sign else code) if state.is_over else None,
@@ -180,20 +216,29 @@ def _status(id_: str, words: str, times: list[str], exit_: tuple[int, int], reas
 
 
 def past_argv(partition: str, since_s: float, now_s: float) -> list[str]:
-    """The question: all jobs that waited, ran or ended since then. sacct takes no seconds of the epoch."""
+    """The question: all jobs that waited, ran or ended since then. sacct takes no seconds of the
+    epoch."""
     ago = max(1, round(now_s - since_s))
     return [
-        *("sacct", "--allusers", "--allocations", "--noheader", "--parsable2", f"--partition={partition}"),
+        *(
+            "sacct",
+            "--allusers",
+            "--allocations",
+            "--noheader",
+            "--parsable2",
+            f"--partition={partition}",
+        ),
         *(f"--starttime=now-{ago}seconds", f"--format={PAST_FORMAT}"),
     ]
 
 
 def parse_past(out: str, default_s: int, me: str) -> list[PastJob]:
-    """Everybody's past jobs, in sacct's order. `default_s` is the limit of jobs that have none of their own.
+    """Everybody's past jobs, in sacct's order. `default_s` is the limit of jobs that have none of
+    their own.
 
-    Jobs of our own runs are left out: they are known by their names, and are submitted by no other program. So is a job
-    that was cancelled before it had nodes, and an array that waits (`12_[0-9]`): its members have ids of their own in
-    squeue, and here as soon as they start.
+    Jobs of our own runs are left out: they are known by their names, and are submitted by no other
+    program. So is a job that was cancelled before it had nodes, and an array that waits
+    (`12_[0-9]`): its members have ids of their own in squeue, and here as soon as they start.
     """
     rows = (_past_job(fields, default_s, me) for fields in split_rows(out, 10))
     return [job for job in rows if job is not None]
@@ -204,11 +249,18 @@ def _past_job(fields: list[str], default_s: int, me: str) -> PastJob | None:
     submitted = parse_time(submit)
     if submitted is None or "[" in id_ or (user == me and name.startswith(OWN_NAME)):
         return None
-    is_over = (state := STATES.get(words.partition(" ")[0].rstrip("+"))) is not None and state.is_over
+    is_over = (
+        state := STATES.get(words.partition(" ")[0].rstrip("+"))
+    ) is not None and state.is_over
     has_nodes = hosts not in NO_HOSTS
     if (is_over and not has_nodes) or not nodes[:1].isdecimal() or parse_count(nodes) < 1:
         return None
-    requested_s = 60 * int(minutes) if minutes.isdecimal() else FOREVER_S if minutes == "UNLIMITED" else default_s
+    if minutes.isdecimal():
+        requested_s = 60 * int(minutes)
+    elif minutes == "UNLIMITED":
+        requested_s = FOREVER_S
+    else:
+        requested_s = default_s
     return PastJob(
         id=id_,
         user=user,
@@ -221,11 +273,18 @@ def _past_job(fields: list[str], default_s: int, me: str) -> PastJob | None:
 
 
 def parse_lives(out: str, since_s: float, now_s: float) -> list[Life]:
-    """The rows of `sacct -D --format LIFE_FORMAT` that had nodes, from `since_s` on; what runs has lived until now."""
+    """The rows of `sacct -D --format LIFE_FORMAT` that had nodes, from `since_s` on; what runs has
+    lived until now."""
     found = []
     for id_, words, start, end, nodes, hosts in split_rows(out, 6):
-        started_s, state = parse_time(start), STATES.get(words.partition(" ")[0].rstrip("+"))
-        if started_s is None or hosts in NO_HOSTS or not nodes[:1].isdecimal() or state is JobState.WAITING:
+        started_s = parse_time(start)
+        state = STATES.get(words.partition(" ")[0].rstrip("+"))
+        if (
+            started_s is None
+            or hosts in NO_HOSTS
+            or not nodes[:1].isdecimal()
+            or state is JobState.WAITING
+        ):
             continue
         cause = _LOST.get(state or JobState.ENDED)
         span = (max(since_s, started_s), parse_time(end) or now_s)
@@ -234,22 +293,28 @@ def parse_lives(out: str, since_s: float, now_s: float) -> list[Life]:
 
 
 def parse_hosts(text: str) -> tuple[str, ...]:
-    """The nodes of a list such as `n[01-03,7],m2`, in order. A list that was cut short tells none."""
+    """The nodes of a list such as `n[01-03,7],m2`, in order. A list that was cut short tells
+    none."""
     found: list[str] = []
     for prefix, ranges, rest in re.findall(r"([^,\[\]]+)(?:\[([^\]]*)\])?([^,]*)", text):
-        if rest or text.count("[") != text.count("]"):  # several brackets in one name: rare, and not needed here
+        if rest or text.count("[") != text.count(
+            "]"
+        ):  # several brackets in one name: rare, and not needed here
             return ()
         for part in ranges.split(",") if ranges else [""]:
             first, _, last = part.partition("-")
             if not last:
                 found.append(prefix + first)
             else:
-                found += [f"{prefix}{number:0{len(first)}}" for number in range(int(first), int(last) + 1)]
+                found += [
+                    f"{prefix}{number:0{len(first)}}" for number in range(int(first), int(last) + 1)
+                ]
     return tuple(found)
 
 
 def parse_snapshot(out: str, default_s: int) -> list[OthersJob]:
-    """The rows of `squeue -O SNAPSHOT_FORMAT`: running jobs, then waiting ones as Slurm takes them."""
+    """The rows of `squeue -O SNAPSHOT_FORMAT`: running jobs, then waiting ones as Slurm takes
+    them."""
     running: list[OthersJob] = []
     waiting: list[OthersJob] = []
     for id_, state, start, limit, nodes, priority, reason, user in split_rows(out, 8):
@@ -257,18 +322,27 @@ def parse_snapshot(out: str, default_s: int) -> list[OthersJob]:
         if waits and (reason.startswith(NOT_IN_LINE) or priority == "0"):
             continue
         seconds = FOREVER_S if limit == "UNLIMITED" else parse_duration(limit)
-        requested_s = default_s if seconds is None else seconds
-        started_s = None if waits else parse_time(start)
-        job = OthersJob(id_, parse_count(nodes), requested_s, not waits, started_s, float(priority), user)
+        if seconds is None:
+            requested_s = default_s
+        else:
+            requested_s = seconds
+        if waits:
+            started_s = None
+        else:
+            started_s = parse_time(start)
+        job = OthersJob(
+            id_, parse_count(nodes), requested_s, not waits, started_s, float(priority), user
+        )
         (waiting if waits else running).append(job)
     return running + sorted(waiting, key=lambda job: (-job.priority, id_order(job.id)))
 
 
 def parse_nodes(out: str, *, has_reservation: bool = False) -> list[SlurmNode]:
-    """The rows of `sinfo -N -o NODE_FORMAT`. `*` marks a node that does not answer, `$` one that maintenance awaits.
+    """The rows of `sinfo -N -o NODE_FORMAT`. `*` marks a node that does not answer, `$` one that
+    maintenance awaits.
 
-    A partition that is not up starts no job, whatever its nodes are like. Reserved nodes are open to those who have a
-    reservation.
+    A partition that is not up starts no job, whatever its nodes are like. Reserved nodes are open
+    to those who have a reservation.
     """
     nodes = []
     rows = list(split_rows(out, 8))
@@ -281,16 +355,23 @@ def parse_nodes(out: str, *, has_reservation: bool = False) -> list[SlurmNode]:
         is_open = usable and not leaves and availability == "up"
         kinds = frozenset(features.split(","))
         sizes = [int(size.rstrip("+")) * 1024**2 for size in (memory, disk)]
-        shape = NodeShape(int(cores.rstrip("+")), sizes[0], sizes[1] if has_disk else None, parse_gres(gres))
-        nodes.append(SlurmNode(name, usable, is_open, shape, kinds))
+        shape = NodeShape(
+            int(cores.rstrip("+")), sizes[0], sizes[1] if has_disk else None, parse_gres(gres)
+        )
+        nodes.append(SlurmNode(name, usable, is_open, shape, kinds, plain.startswith(BUSY)))
     return nodes
 
 
-def parse_closures(out: str, names: Collection[str], now_s: float) -> tuple[tuple[float, float, int], ...]:
-    """What `scontrol -o show reservation` announces as maintenance of some of these nodes, and has not started."""
+def parse_closures(
+    out: str, names: Collection[str], now_s: float
+) -> tuple[tuple[float, float, int], ...]:
+    """What `scontrol -o show reservation` announces as maintenance of some of these nodes, and has
+    not started."""
     found = []
     for record in map(parse_record, out.splitlines()):
-        start_s, end_s = (parse_time(record.get(key, "")) or 0.0 for key in ("StartTime", "EndTime"))
+        start_s, end_s = (
+            parse_time(record.get(key, "")) or 0.0 for key in ("StartTime", "EndTime")
+        )
         closed = len({*names}.intersection(parse_hosts(record.get("Nodes", ""))))
         if "MAINT" in record.get("Flags", "").split(",") and now_s < start_s < end_s and closed:
             found.append((start_s, end_s, closed))
@@ -300,28 +381,48 @@ def parse_closures(out: str, names: Collection[str], now_s: float) -> tuple[tupl
 def parse_gres(text: str) -> Counts:
     """What `gpu:a100:2(S:0-1),shard:8,scratch:lustre:no_consume:1T` counts; types are added up.
 
-    Slurm's word for a GPU is `gpu`. What is not consumed is not counted, and neither are shares of GPUs.
+    Slurm's word for a GPU is `gpu`. What is not consumed is not counted, and neither are shares of
+    GPUs.
     """
     found: dict[str, int] = {}
     for one in re.sub(r"\([^)]*\)", "", text).split(","):
         name, *more = one.split(":")
         number = re.fullmatch(r"(\d+)([KMGTP]?)", more[-1] if more else "")
         if number and "no_consume" not in more and name not in _PARTS_OF_GPUS:
-            key = GPUS if name == "gpu" else name
-            found[key] = found.get(key, 0) + int(number[1]) * 1024 ** " KMGTP".index(number[2] or " ")
-    return tuple(sorted((name, min(count, COUNT_MAX)) for name, count in found.items() if count and is_name(name)))
+            if name == "gpu":
+                key = GPUS
+            else:
+                key = name
+            found[key] = found.get(key, 0) + int(number[1]) * 1024 ** " KMGTP".index(
+                number[2] or " "
+            )
+    return tuple(
+        sorted(
+            (name, min(count, COUNT_MAX))
+            for name, count in found.items()
+            if count and is_name(name)
+        )
+    )
 
 
 def gres_option(counts: Counts, extra: Sequence[str]) -> list[str]:
-    """The option that requests these amounts, and what the profile's own requests besides; the last one counts."""
+    """The option that requests these amounts, and what the profile's own requests besides; the last
+    one counts."""
     own = {"gpu" if name == GPUS else name: str(count) for name, count in counts}
-    given = [one for option in extra if option.startswith("--gres=") for one in option[7:].split(",")]
-    words = [one for one in given if one.split(":")[0] not in own] + [":".join(pair) for pair in own.items()]
-    return [f"--gres={','.join(words)}"] if own else []
+    given = [
+        one for option in extra if option.startswith("--gres=") for one in option[7:].split(",")
+    ]
+    words = [one for one in given if one.split(":")[0] not in own] + [
+        ":".join(pair) for pair in own.items()
+    ]
+    if own:
+        return [f"--gres={','.join(words)}"]
+    return []
 
 
 def parse_record(out: str) -> dict[str, str]:
-    """`Key=value` pairs of `scontrol -o show partition`, or `Key = value` lines of `scontrol show config`."""
+    """`Key=value` pairs of `scontrol -o show partition`, or `Key = value` lines of `scontrol show
+    config`."""
     if " = " in out:
         lines = (line.partition(" = ") for line in out.splitlines() if " = " in line)
         return {key.strip(): value.strip() for key, _, value in lines}
@@ -331,13 +432,17 @@ def parse_record(out: str) -> dict[str, str]:
 def parse_probe(err: str) -> float | None:
     """The start time in the answer of `sbatch --test-only`."""
     match = re.search(r"to start at (\S+)", err)
-    return parse_time(match[1]) if match else None
+    if match:
+        return parse_time(match[1])
+    return None
 
 
 def array_index(id_: str) -> int | None:
     """The index of an array's member; None for any other job."""
     index = id_.partition("_")[2]
-    return int(index) if index.isdecimal() else None
+    if index.isdecimal():
+        return int(index)
+    return None
 
 
 def id_order(id_: str) -> tuple[int, int]:
@@ -348,7 +453,8 @@ def id_order(id_: str) -> tuple[int, int]:
 
 
 def split_rows(out: str, count: int) -> Iterator[list[str]]:
-    """The fields of each line that has this number of them; what is no row of the table is passed over."""
+    """The fields of each line that has this number of them; what is no row of the table is passed
+    over."""
     for line in out.splitlines():
         fields = [field.strip() for field in line.split("|", count - 1)]
         if len(fields) == count:

@@ -1,10 +1,12 @@
-"""When the jobs of a generated log arrive: gaps between jobs, stretched by the time of day and of the week.
+"""When the jobs of a generated log arrive: gaps between jobs, stretched by the time of day and of
+the week.
 
-The method is that of Lublin and Feitelson's arrival process. Time is paid for in points. Each half hour of the cycle
-has a weight, one on average, and to pass through it costs its weight. A gap of 1,800 s between two jobs buys one point.
-So busy half hours hold many arrivals, quiet ones few, and at weight one everywhere the gaps come out as drawn.
+The method is that of Lublin and Feitelson's arrival process. Time is paid for in points. Each half
+hour of the cycle has a weight, one on average, and to pass through it costs its weight. A gap of
+1,800 s between two jobs buys one point. So busy half hours hold many arrivals, quiet ones few, and
+at weight one everywhere the gaps come out as drawn.
 
-Rule 1: time 0 is midnight (of a Monday, where there is a week) and the first job arrives at it.
+Rule 1: time 0 is midnight (of a Monday, if there is a week) and the first job arrives at it.
 Rule 2: scaling changes gaps before the cycle is applied, so the shape of a day stays at any load.
 """
 
@@ -19,7 +21,9 @@ from windrow.model.workflow import Floats
 SLOT_S = 1800
 SLOTS_PER_DAY = 48
 DAY_S = SLOT_S * SLOTS_PER_DAY
-_FIRST_SLOT = 11  # the published fit numbers half hours 11..58: its day begins at five in the morning
+_FIRST_SLOT = (
+    11  # the published fit numbers half hours 11..58: its day begins at five in the morning
+)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -35,7 +39,9 @@ class Cycle:
         """The time at which these points have been paid since time 0."""
         knots = self._knots()
         rounds, rest = np.divmod(points, knots[-1])
-        slots = rounds * len(self.weights) + np.interp(rest, knots, np.arange(len(knots), dtype=np.float64))
+        slots = rounds * len(self.weights) + np.interp(
+            rest, knots, np.arange(len(knots), dtype=np.float64)
+        )
         return np.asarray(slots * SLOT_S, dtype=np.float64)
 
     def points(self, seconds: float) -> float:
@@ -46,7 +52,8 @@ class Cycle:
 
 
 def daily_cycle(shape: float, scale: float) -> Cycle:
-    """The day of Lublin and Feitelson: the share of each half hour follows a gamma distribution, wrapped at 5 am."""
+    """The day of Lublin and Feitelson: the share of each half hour follows a gamma distribution,
+    wrapped at 5 am."""
     edges = _FIRST_SLOT - 0.5 + np.arange(SLOTS_PER_DAY + 1, dtype=np.float64)
     share = np.diff(gamma_cdf(edges, shape, scale))
     return Cycle(np.roll(share / share.mean(), _FIRST_SLOT - 1))
@@ -62,18 +69,23 @@ def weekly_cycle(day: Cycle, weekend: float) -> Cycle:
 def arrive(gaps_s: Floats, cycle: Cycle, span_s: float | None = None) -> Ints:
     """Submissions in whole seconds: the first at 0, then one after each gap.
 
-    With `span_s`, all gaps are first scaled by one factor so that the last submission falls at `span_s`.
+    With `span_s`, all gaps are first scaled by one factor so that the last submission falls at
+    `span_s`.
     """
     points = np.concatenate(([0.0], np.cumsum(gaps_s / SLOT_S)))
     if span_s is not None and len(gaps_s):
         points *= cycle.points(span_s) / points[-1]
-    return np.floor(cycle.seconds(points) + 1e-6).astype(np.int64)  # 1e-6: rounding must not cost a whole second
+    return np.floor(cycle.seconds(points) + 1e-6).astype(
+        np.int64
+    )  # 1e-6: rounding must not cost a whole second
 
 
 def gamma_cdf(x: Floats, shape: float, scale: float) -> Floats:
-    """The distribution function of the gamma distribution at moderate x (up to some 50 scales), to 1e-12.
+    """The distribution function of the gamma distribution at moderate x (up to some 50 scales), to
+    1e-12.
 
-    By the series of the lower incomplete gamma function: its terms are positive, so nothing cancels.
+    By the series of the lower incomplete gamma function: its terms are positive, so nothing
+    cancels.
     """
     z = np.asarray(x, dtype=np.float64) / scale
     terms = np.cumprod(z[:, None] / (shape + np.arange(1, 301)), axis=1)

@@ -1,18 +1,21 @@
-"""Stand-ins for the five clusters of Y. Zhang, C. Koelbel and K. Cooper, "Batch Queue Resource Scheduling for Workflow
-Applications", 2009, whose logs are private: calibrated to that paper's figure 11, as long as in its figure 8.
+"""Stand-ins for the five clusters of Y. Zhang, C. Koelbel and K. Cooper, "Batch Queue Resource
+Scheduling for Workflow Applications", 2009, whose logs are private: calibrated to that paper's
+figure 11, as long as in its figure 8.
 
-Given by the paper: cluster size, jobs per day, mean width, mean run time, actual and requested load. All of these hold
-at once, because loads fix two more means: width times run time (so how the two are correlated) and width times
-requested time. The paper prints the latter as well, as the request size: it agrees to its last digit, but for Ada (25
-printed, 25.67 follows from the requested load; cut, not rounded). Loads win.
+Given by the paper: cluster size, jobs per day, mean width, mean run time, actual and requested
+load. All of these hold at once, because loads fix two more means: width times run time (so how the
+two are correlated) and width times requested time. The paper prints the latter as well, as the
+request size: it agrees to its last digit, but for Ada (25 printed, 25.67 follows from the requested
+load; cut, not rounded). Loads win.
 
-Chosen by us, for the paper does not say: the laws' shapes (`calibration`), the queue's limits, users, the daily
-cycle (that of the Lublin-Feitelson model), half the arrivals on weekends (45 to 57 % on four public logs), and gaps
-that are log-normal, so that with the cycles they vary as much as on those logs.
+Chosen by us, for the paper does not say: the laws' shapes (`calibration`), the queue's limits,
+users, the daily cycle (that of the Lublin-Feitelson model), half the arrivals on weekends (45 to 57
+% on four public logs), and gaps that are log-normal, so that with the cycles they vary as much as
+on those logs.
 
-Rule: jobs are sampled evenly, not independently. Their quantiles are spread over [0, 1) with a random start and then
-shuffled, and from 1,000 jobs on the run-time law is corrected for what was drawn. So each log, not only the mean of
-many, has the table's means.
+Rule: jobs are sampled evenly, not independently. Their quantiles are spread over [0, 1) with a
+random start and then shuffled, and from 1,000 jobs on the run-time law is corrected for what was
+drawn. So each log, not only the mean of many, has the table's means.
 """
 
 from collections.abc import Callable, Mapping
@@ -44,7 +47,8 @@ _CORRECT_FROM_JOBS = 1000
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """One row of figure 11, of a cluster's log. Loads are parts of the machine; a requested one may be above 1."""
+    """One row of figure 11, of a cluster's log. Loads are parts of the machine; a requested one may
+    be above 1."""
 
     nodes: int
     jobs_per_day: float
@@ -72,7 +76,8 @@ class ClusterProfile(Usage):
 
     @property
     def correlation(self) -> float:
-        """Mean work over the product of mean width and mean run time; 1 where these are independent."""
+        """Mean work over the product of mean width and mean run time; 1 if these are
+        independent."""
         return self.work_node_h / (self.width * self.run_h)
 
 
@@ -80,7 +85,9 @@ def _cluster(name: str, shape: Mapping[str, float], **row: Any) -> ClusterProfil
     return ClusterProfile(name=name, shape=WidthShape(**shape), **row)
 
 
-CLUSTERS: Mapping[str, ClusterProfile] = {name: _cluster(name, **row) for name, row in table_beside(__file__).items()}
+CLUSTERS: Mapping[str, ClusterProfile] = {
+    name: _cluster(name, **row) for name, row in table_beside(__file__).items()
+}
 
 
 def cluster_log(
@@ -96,8 +103,8 @@ def cluster_log(
 ) -> Log:
     """A log of `jobs` jobs or of `days` days (one of them at least).
 
-    With both, these jobs come in these days. With one, jobs come as often as it takes for `load` on a machine of
-    `nodes`: on the cluster's own nodes and load, as often as the table says.
+    With both, these jobs come in these days. With one, jobs come as often as it takes for `load` on
+    a machine of `nodes`: on the cluster's own nodes and load, as often as the table says.
     """
     rate = cluster.jobs_per_day * (load / cluster.actual_load) * (nodes / cluster.nodes)
     if jobs is None:
@@ -123,11 +130,16 @@ def cluster_log(
 def _widths(cluster: ClusterProfile, nodes: int) -> WidthLaw:
     law = fit_widths(cluster.shape, nodes, cluster.width)
     if law is None:
-        least, enough = nodes, cluster.nodes
-        while enough - least > 1:  # the machine of `enough` nodes always does, that of `least` never
+        least = nodes
+        enough = cluster.nodes
+        while (
+            enough - least > 1
+        ):  # the machine of `enough` nodes always does, that of `least` never
             middle = (least + enough) // 2
             least, enough = (
-                (middle, enough) if fit_widths(cluster.shape, middle, cluster.width) is None else (least, middle)
+                (middle, enough)
+                if fit_widths(cluster.shape, middle, cluster.width) is None
+                else (least, middle)
             )
         raise UserError(
             f"the jobs of {cluster.name} are {cluster.width} nodes wide on average, "
@@ -147,18 +159,24 @@ def _jobs(
     runs = _runs(cluster, law, widths, (rank * _RUN_STEP + start[1]) % 1)
     draw = (rank * _REQUEST_STEP + start[2]) % 1
     ratio = cluster.requested_load / cluster.actual_load
-    requests = requested_times(runs, draw, overestimate_for(runs, draw, widths, limit_s, ratio), limit_s)
+    requests = requested_times(
+        runs, draw, overestimate_for(runs, draw, widths, limit_s, ratio), limit_s
+    )
     order = stream("order").permutation(jobs)
     return widths[order], runs[order], requests[order]
 
 
 def _runs(cluster: ClusterProfile, law: WidthLaw, widths: Ints, draw: Floats) -> Ints:
-    """Run times whose mean, and whose mean product with the widths, are those of the table on these very draws."""
-    target_s, target_work = cluster.run_h * 3600, cluster.work_node_h * 3600
-    mean_s, correlation = target_s, cluster.correlation
+    """Run times whose mean, and whose mean product with the widths, are those of the table on these
+    very draws."""
+    target_s = cluster.run_h * 3600
+    target_work = cluster.work_node_h * 3600
+    mean_s = target_s
+    correlation = cluster.correlation
     runs = fit_runs(law, mean_s, correlation, cluster.limit_h * 3600).quantile(widths, draw)
     for _ in range(_CORRECTIONS if len(widths) >= _CORRECT_FROM_JOBS else 0):
-        run_short, work_short = target_s / float(runs.mean()), target_work / float((widths * runs).mean())
+        run_short = target_s / float(runs.mean())
+        work_short = target_work / float((widths * runs).mean())
         if max(abs(run_short - 1), abs(work_short - 1)) < _CLOSE_ENOUGH:
             break
         mean_s *= run_short

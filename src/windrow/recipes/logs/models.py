@@ -2,10 +2,13 @@
 
 Laws.
 1. Same model, seed, arguments and numpy: same log, under any PYTHONHASHSEED and on any machine.
-2. Every column has its own stream of random numbers, so a parameter changes only the columns that it is about.
-3. Of jobs, days and load, two fix the third. Given one of jobs and days, the load is the model's own or as set; given
-   both, these jobs come in these days and a load that is set as well is refused.
-4. Submissions ascend from 0, which is midnight; run times do not exceed requests; nothing is wider than the machine.
+2. Every column has its own stream of random numbers, so a parameter changes only the columns that
+   it is about.
+3. Of jobs, days and load, two fix the third. Given one of jobs and days, the load is the model's
+   own or as set; given both, these jobs come in these days and a load that is set as well is
+   refused.
+4. Submissions ascend from 0, which is midnight; run times do not exceed requests; nothing is wider
+   than the machine.
 """
 
 import hashlib
@@ -30,7 +33,8 @@ _LOAD = (0, 100)
 
 @dataclass(frozen=True, slots=True)
 class LogModel:
-    """A generator of logs as users see it. One of `jobs` and `days` is the default length, the other None."""
+    """A generator of logs as users see it. One of `jobs` and `days` is the default length, the
+    other None."""
 
     name: str
     summary: str
@@ -41,7 +45,9 @@ class LogModel:
     parameters: tuple[Parameter, ...]
 
 
-_USERS = Parameter("users", 200, "number of users; the k-th submits in proportion to k ** -0.7", (1, 1_000_000))
+_USERS = Parameter(
+    "users", 200, "number of users; the k-th submits in proportion to k ** -0.7", (1, 1_000_000)
+)
 
 
 _LUBLIN = LogModel(
@@ -52,11 +58,26 @@ _LUBLIN = LogModel(
     jobs=10_000,
     days=None,
     parameters=(
-        Parameter("load", 0.7, "offered load on the machine, by scaling gaps; 0 leaves gaps as published", _LOAD),
-        Parameter("kind", "batch", f"which published numbers: {', '.join(PUBLISHED)}", list(PUBLISHED)),
-        Parameter("widest", 0, "nodes of the widest job that may occur; 0 is the whole machine", (0, NODES_MAX)),
         Parameter(
-            "overestimate", 2.0, "f: jobs request run * uniform(1, 1 + f), rounded up to round values", (0, 1000)
+            "load",
+            0.7,
+            "offered load on the machine, by scaling gaps; 0 leaves gaps as published",
+            _LOAD,
+        ),
+        Parameter(
+            "kind", "batch", f"which published numbers: {', '.join(PUBLISHED)}", list(PUBLISHED)
+        ),
+        Parameter(
+            "widest",
+            0,
+            "nodes of the widest job that may occur; 0 is the whole machine",
+            (0, NODES_MAX),
+        ),
+        Parameter(
+            "overestimate",
+            2.0,
+            "f: jobs request run * uniform(1, 1 + f), rounded up to round values",
+            (0, 1000),
         ),
         _USERS,
     ),
@@ -67,19 +88,26 @@ def _cluster_model(cluster: ClusterProfile) -> LogModel:
     return LogModel(
         name=cluster.name,
         summary=f"stand-in for the cluster {cluster.name.capitalize()} ({cluster.site})",
-        source="Y. Zhang, C. Koelbel, K. Cooper, Batch Queue Resource Scheduling, Cluster 2009, figures 8 and 11",
+        source="Y. Zhang, C. Koelbel, K. Cooper, Batch Queue Resource Scheduling, Cluster 2009, "
+        "figures 8 and 11",
         nodes=cluster.nodes,
         jobs=None,
         days=cluster.days,
         parameters=(
-            Parameter("load", cluster.actual_load, "offered load on the machine, reached by scaling gaps", _LOAD),
+            Parameter(
+                "load",
+                cluster.actual_load,
+                "offered load on the machine, reached by scaling gaps",
+                _LOAD,
+            ),
             _USERS,
         ),
     )
 
 
 LOG_MODELS: Mapping[str, LogModel] = {
-    model.name: model for model in (_LUBLIN, *(_cluster_model(cluster) for cluster in CLUSTERS.values()))
+    model.name: model
+    for model in (_LUBLIN, *(_cluster_model(cluster) for cluster in CLUSTERS.values()))
 }
 
 
@@ -92,7 +120,8 @@ def generate_log(
     nodes: int | None = None,
     parameters: Mapping[str, str] | None = None,
 ) -> Log:
-    """A log by the model of that name. UserError where model, parameter or value is not known or they contradict.
+    """A log by the model of that name. UserError if model, parameter or value is not known or
+    they contradict.
 
     Neither jobs nor days: the model's own length. A million jobs take about a second.
     """
@@ -105,16 +134,26 @@ def generate_log(
         raise UserError("load must be above 0; leave it out for the load of the paper's table")
     _check_extent(jobs, days, nodes)
     if jobs is not None and days is not None and "load" in given:
-        raise UserError("jobs, days and load together contradict each other; leave one out, the other two fix it")
+        raise UserError(
+            "jobs, days and load together contradict each other; leave one out, the other two "
+            "fix it"
+        )
     if jobs is None and days is None:
-        jobs, days = chosen.jobs, chosen.days
+        jobs = chosen.jobs
+        days = chosen.days
     make = partial(cluster_log, CLUSTERS[model]) if model in CLUSTERS else lublin_log
-    size = chosen.nodes if nodes is None else nodes
-    return make(f"{model}-{seed}", partial(_stream, seed, model), nodes=size, jobs=jobs, days=days, **values)
+    if nodes is None:
+        size = chosen.nodes
+    else:
+        size = nodes
+    return make(
+        f"{model}-{seed}", partial(_stream, seed, model), nodes=size, jobs=jobs, days=days, **values
+    )
 
 
 def _stream(seed: int, model: str, column: str) -> Generator:
-    """The random numbers of one column. SHA-256, because Python's own hash of a text changes from run to run."""
+    """The random numbers of one column. SHA-256, because Python's own hash of a text changes from
+    run to run."""
     digest = hashlib.sha256(f"{model}/{seed}/{column}".encode()).digest()
     return np.random.Generator(np.random.PCG64(int.from_bytes(digest, "big")))
 

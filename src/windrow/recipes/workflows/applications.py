@@ -1,16 +1,19 @@
-"""Seven applications of Bent's thesis, measured there: as workflows of pipelines, and as traces of their I/O.
+"""Seven applications of Bent's thesis, measured there: as workflows of pipelines, and as traces of
+their I/O.
 
-A pipeline is a chain of stages; many of them run side by side and read the same batch data. `applications.toml` has the
-numbers. `application_trace` makes a trace whose figures (`windrow.profile.measures`) are the rows of tables 2.1 to 2.4:
-files, traffic, unique and static bytes by stage and role, traffic by direction, operations by kind; and from which
-`windrow.profile.roles` infers the roles again. Sizes of single operations are even, and they are spread evenly in time;
-ranges that are moved more often than once are slid over, or scanned again and again (`pattern`), which the thesis does
-not tell. Left out: static bytes by direction of SETI, and 0.13 MB that AMANDA's totals count in another role.
+A pipeline is a chain of stages; many of them run side by side and read the same batch data.
+`applications.toml` has the numbers. `application_trace` makes a trace whose figures
+(`windrow.profile.measures`) are the rows of tables 2.1 to 2.4: files, traffic, unique and static
+bytes by stage and role, traffic by direction, operations by kind; and from which
+`windrow.profile.roles` infers the roles again. Sizes of single operations are even, and they are
+spread evenly in time; ranges that are moved more often than once are slid over, or scanned again
+and again (`pattern`), which the thesis does not tell. Left out: static bytes by direction of SETI,
+and 0.13 MB that AMANDA's totals count in another role.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -32,20 +35,22 @@ def applications() -> Mapping[str, Mapping[str, Any]]:
     return table_beside(__file__)
 
 
+@cache
 def application_trace(name: str, pipelines: int = 1) -> Trace:
-    """A trace of `pipelines`, one after another. Files of a pipeline are in /pipeline-N, batch data in /batch."""
-    application, files = applications()[name], Files()
-    stages, parts = list[Stage](), list[Floats]()
+    """A trace of `pipelines`, one after another. Files of a pipeline are in /pipeline-N, batch data
+    in /batch."""
+    application = applications()[name]
+    files = Files()
+    stages = list[Stage]()
+    parts = list[Floats]()
     for pipeline in range(pipelines):
         first = [_number(files, group, pipeline) for group in application["files"]]
         for stage, facts in application["stages"].items():
             rows = np.concatenate(list(_moves(application, stage, first)), axis=1)
-            parts.append(np.vstack([rows[:, np.argsort(rows[0], kind="stable")], np.full(rows.shape[1], len(stages))]))
-            for group, number in zip(application["files"], first, strict=True):
-                sizes = even_parts(_bytes(group[stage][0]), group["n"]).tolist() if stage in group else []
-                files.sizes |= {(len(stages), number + i): size for i, size in enumerate(sizes)}
-            memory = _bytes(sum(facts["memory_mb"]))
-            stages.append(Stage(stage, pipeline, facts["real_s"], minstr=sum(facts["minstr"]), memory_bytes=memory))
+            rows = rows[:, np.argsort(rows[0], kind="stable")]
+            parts.append(np.vstack([rows, np.full(rows.shape[1], len(stages))]))
+            files.sizes |= _sizes(application, stage, len(stages), first)
+            stages.append(_stage(stage, pipeline, facts))
         for group, number in zip(application["files"], first, strict=True):
             files.gone[number : number + group["n"]] = [group.get("deleted", False)] * group["n"]
     time_s, *whole = np.concatenate(parts, axis=1)
@@ -53,12 +58,40 @@ def application_trace(name: str, pipelines: int = 1) -> Trace:
     return Trace(time_s, np.ones_like(op), stage_of, op, file, offset, size, tuple(stages), files)
 
 
+def _stage(name: str, pipeline: int, facts: Mapping[str, Any]) -> Stage:
+    return Stage(
+        name,
+        pipeline,
+        facts["real_s"],
+        minstr=sum(facts["minstr"]),
+        memory_bytes=_bytes(sum(facts["memory_mb"])),
+    )
+
+
+def _sizes(
+    application: Mapping[str, Any], stage: str, number: int, first: list[int]
+) -> dict[tuple[int, int], int]:
+    """Of the files that the stage uses, by its number and theirs."""
+    found = {}
+    for group, first_file in zip(application["files"], first, strict=True):
+        if stage in group:
+            sizes = even_parts(_bytes(group[stage][0]), group["n"]).tolist()
+            for file, size in enumerate(sizes, first_file):
+                found[number, file] = size
+    return found
+
+
 def _number(files: Files, group: Mapping[str, Any], pipeline: int) -> int:
     """The number of the first file of the group."""
-    folder = BATCH_FOLDER if group["role"] == "batch" else f"/pipeline-{pipeline + 1}"
+    if group["role"] == "batch":
+        folder = BATCH_FOLDER
+    else:
+        folder = f"/pipeline-{pipeline + 1}"
     is_written = any(use[2] for use in group.values() if isinstance(use, list))
     made = not group.get("before") and (is_written or group["role"] == "pipeline")
-    return min(files.number(f"{folder}/{group['name']}-{i + 1}", made=made) for i in range(group["n"]))
+    return min(
+        files.number(f"{folder}/{group['name']}-{i + 1}", made=made) for i in range(group["n"])
+    )
 
 
 def _bytes(mb: float) -> int:
@@ -69,33 +102,57 @@ def _moves(application: Mapping[str, Any], stage: str, first: list[int]) -> Iter
     """Operations of a stage, in pieces: rows of times, kinds, files, offsets and bytes."""
     facts = application["stages"][stage]
     counts = dict(enumerate(facts["ops"]))
+    scans = application["pattern"] == "scan"
     for op, column in ((READ, 1), (WRITE, 2)):
         uses = [
-            (number, group["n"], _bytes(group[stage][column][0]), _bytes(group[stage][column][1]))
+            _Use(number, group["n"], *map(_bytes, group[stage][column][:2]))
             for number, group in zip(first, application["files"], strict=True)
             if stage in group and group[stage][column]
         ]
-        # One operation for each file, at least, and none longer than what is moved of a file; the others by traffic.
-        calls = np.array([n * max(1, -(-traffic // max(1, unique))) for _, n, traffic, unique in uses], dtype=np.int64)
-        weights = np.array([traffic for _, _, traffic, _ in uses]) + 1e-9
-        if uses:
-            calls += np.maximum((counts[op] - calls.sum()) * weights / weights.sum(), 0).astype(np.int64)
-            calls[np.argmax(weights)] += max(0, counts.pop(op) - calls.sum())
-        for use, n in zip(uses, calls.tolist(), strict=True):
-            share = (np.arange(n) + (op == READ)) / n  # of the time: the last read is after the first write
-            ranges = _ranges(*use, n, scans=application["pattern"] == "scan")
+        if not uses:
+            continue
+        for use, n in zip(uses, _calls(uses, counts.pop(op)), strict=True):
+            # Of the time: the last read is after the first write.
+            share = (np.arange(n) + (op == READ)) / n
+            ranges = _ranges(*use, n, scans=scans)
             yield np.stack([share * facts["real_s"], np.full(n, op), *ranges])
     for op, n in counts.items():
-        yield np.stack(np.broadcast_arrays(np.arange(n) / max(1, n) * facts["real_s"], op, -1, 0, 0))
+        share = np.arange(n) / max(1, n)
+        yield np.stack(np.broadcast_arrays(share * facts["real_s"], op, -1, 0, 0))
+
+
+class _Use(NamedTuple):
+    """What a stage moves of a group of files, the first of which has this number."""
+
+    number: int
+    files: int
+    traffic: int
+    unique: int
+
+
+def _calls(uses: Sequence[_Use], count: int) -> list[int]:
+    """How many of so many operations each gets: one for each file, at least, and none longer than
+    what is moved of a file; the others by traffic."""
+    calls = np.array(
+        [use.files * max(1, -(-use.traffic // max(1, use.unique))) for use in uses], dtype=np.int64
+    )
+    weights = np.array([use.traffic for use in uses]) + 1e-9
+    rest = np.maximum((count - calls.sum()) * weights / weights.sum(), 0)
+    calls += rest.astype(np.int64)
+    calls[np.argmax(weights)] += max(0, count - calls.sum())
+    found: list[int] = calls.tolist()
+    return found
 
 
 def _ranges(first: int, count: int, traffic: int, unique: int, calls: int, *, scans: bool) -> Ints:
-    """File, offset and bytes of each operation: together they move the traffic, and touch all that is unique."""
+    """File, offset and bytes of each operation: together they move the traffic, and touch all that
+    is unique."""
     found = []
     parts = (even_parts(total, count).tolist() for total in (calls, traffic, min(unique, traffic)))
     for file, (n, moved, touched) in enumerate(zip(*parts, strict=True), first):
         ends = np.arange(n + 1, dtype=np.int64) * moved // n
-        begins, sizes = ends[:-1], np.diff(ends)
+        begins = ends[:-1]
+        sizes = np.diff(ends)
         last = int(sizes[-1])
         offsets = begins * (touched - last) // max(1, moved - last)
         if scans:
@@ -110,19 +167,26 @@ def build_pipelines(_rng: Chance, tasks: int, *, application: str, length: float
     `length` stretches run times and private data; batch data stay as they are.
     """
     require(0 < length <= 1e6, "pipelines", "length must be above 0 and at most 1,000,000")
-    facts, draft = applications()[application], RecipeDraft(f"{application}-{tasks}")
-    stages, numbers = facts["stages"], {}
+    facts = applications()[application]
+    draft = RecipeDraft(f"{application}-{tasks}")
+    stages = facts["stages"]
+    numbers = {}
     require_tasks("pipelines", tasks, len(stages))
     for depth, (stage, known) in enumerate(stages.items()):
         many = tasks // len(stages) + (depth < tasks % len(stages))
         numbers[stage] = draft.add(stage, np.full(many, known["real_s"] * length))
     for file in facts["flow"]:
-        name, size, readers = file["name"], file["mb"] * MEGABYTE, [numbers[stage] for stage in file["to"]]
+        name = file["name"]
+        size = file["mb"] * MEGABYTE
+        readers = [numbers[stage] for stage in file["to"]]
         if "batch" in file:
             draft.files(name, size, read_by=np.concatenate(readers), role="batch")
             continue
         writer = numbers.get(file.get("from"))
-        many = len((readers[:1] if writer is None else [writer])[0])
+        if writer is None:
+            many = len(readers[0])
+        else:
+            many = len(writer)
         made = draft.files(numbered(f"{name}_{{}}", many), size * length, written_by=writer)
         for reader in readers:
             draft.reads(reader, made[: len(reader)])

@@ -1,11 +1,12 @@
 """BLAST: many sequences compared with a database (bioinformatics).
 
-A sequence of parallel executions (Zhang-paper IV-B; Zhang-thesis 2.2.2). Read here as: the input is split, each part is
-searched for (blastall) and its matches are then parsed (parse_blast), all parts side by side, and the answers are put
-together (cat_blast). Four levels. That there are two parallel steps, and what the second does, is our reading.
+A sequence of parallel executions (Zhang-paper IV-B; Zhang-thesis 2.2.2). Read here as: the input is
+split, each part is searched for (blastall) and its matches are then parsed (parse_blast), all parts
+side by side, and the answers are put together (cat_blast). Four levels. That there are two parallel
+steps, and what the second does, is our reading.
 
-Times: split_fasta, blastall (mean and spread) and cat_blast as in the measured run `blast-chameleon-large` of
-WfInstances; the parsing step is not in that run, its time is ours.
+Times: split_fasta, blastall (mean and spread) and cat_blast as in the measured run
+`blast-chameleon-large` of WfInstances; the parsing step is not in that run, its time is ours.
 
 Sizes. With an odd number of tasks between the ends, one part has no matches and is not parsed.
 """
@@ -21,10 +22,16 @@ _SPREAD = 0.11
 _DATABASE_BYTES = 2_000_000_000
 
 
-def build_blast(rng: Chance, tasks: int, *, search_s: float, parse_s: float, data_mb: float) -> Workflow:
+def build_blast(
+    rng: Chance, tasks: int, *, search_s: float, parse_s: float, data_mb: float
+) -> Workflow:
     """A BLAST of exactly `tasks` tasks."""
     require_tasks("blast", tasks, 4)
-    require(min(search_s, parse_s) > 0 and data_mb >= 0, "blast", "times must be above 0, data_mb not below")
+    require(
+        min(search_s, parse_s) > 0 and data_mb >= 0,
+        "blast",
+        "times must be above 0, data_mb not below",
+    )
     parsed = (tasks - 2) // 2
     parts = tasks - 2 - parsed
     draft = RecipeDraft(f"blast-{tasks}")

@@ -1,6 +1,7 @@
 """Fork-join: a task forks into parallel ones, another joins them, as often as asked for.
 
-The plainest workflow with parallelism, and the barrier-by-barrier shape of many codes. Levels: 2 stages + 1.
+The plainest workflow with parallelism, and the barrier-by-barrier shape of many codes. Levels: 2
+stages + 1.
 """
 
 from windrow.model import Workflow
@@ -16,7 +17,9 @@ def build_fork_join(
     """A fork-join of exactly `tasks` tasks; the stages' widths differ by at most one."""
     reach = spread["range"]
     require(stages >= 1, "fork-join", f"stages must be at least 1, not {stages}")
-    require(task_s > 0 and data_mb >= 0, "fork-join", "task_s must be above 0 and data_mb not below 0")
+    require(
+        task_s > 0 and data_mb >= 0, "fork-join", "task_s must be above 0 and data_mb not below 0"
+    )
     require(0 <= reach < 1, "fork-join", f"range must be from 0 to below 1, not {reach}")
     require_tasks("fork-join", tasks, 2 * stages + 1)
 

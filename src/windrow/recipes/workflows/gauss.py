@@ -1,11 +1,13 @@
 """Gaussian elimination as a workflow, column by column.
 
-For a matrix of n columns, step k = 1..n-1 has one pivot task and one update task for each of the n - k columns to its
-right: (n² + n - 2) / 2 tasks in 2 (n - 1) levels, of which the widest has n - 1 tasks (Topcuoglu, Hariri, Wu, TPDS
-13(3), 2002; Zhang-thesis 2.2.2). The critical path runs through the pivots. Zhang-paper's longest has over 100 levels
-and is 55 wide, which is n = 56: 1,595 tasks in 110 levels.
+For a matrix of n columns, step k = 1..n-1 has one pivot task and one update task for each of the n
+- k columns to its right: (n² + n - 2) / 2 tasks in 2 (n - 1) levels, of which the widest has n - 1
+tasks (Topcuoglu, Hariri, Wu, TPDS 13(3), 2002; Zhang-thesis 2.2.2). The critical path runs through
+the pivots. Zhang-paper's longest has over 100 levels and is 55 wide, which is n = 56: 1,595 tasks
+in 110 levels.
 
-Times follow the operations: an update at step k works on n - k rows, and a pivot does half as much on each.
+Times follow the operations: an update at step k works on n - k rows, and a pivot does half as much
+on each.
 """
 
 import math
@@ -24,7 +26,8 @@ def gauss_tasks(n: int) -> int:
 
 
 def build_gauss(_rng: Chance, tasks: int, *, task_s: float, data_mb: float) -> Workflow:
-    """The elimination with the number of tasks nearest to `tasks`, of two equally near the smaller; no chance in it."""
+    """The elimination with the number of tasks nearest to `tasks`, of two equally near the smaller;
+    no chance in it."""
     require_tasks("gauss", tasks, gauss_tasks(2))
     require(task_s > 0 and data_mb >= 0, "gauss", "task_s must be above 0 and data_mb not below 0")
     below = (math.isqrt(8 * tasks + 9) - 1) // 2
@@ -33,7 +36,8 @@ def build_gauss(_rng: Chance, tasks: int, *, task_s: float, data_mb: float) -> W
     columns = draft.files(numbered("column_{}", n), data_mb * MEGABYTE)
     for step in range(1, n):
         rows = n - step
-        update_s, size = task_s * rows / (n - 1), data_mb * MEGABYTE * rows / n
+        update_s = task_s * rows / (n - 1)
+        size = data_mb * MEGABYTE * rows / n
         pivot = draft.add("pivot", update_s / 2)
         draft.reads(pivot, columns[0])
         updates = draft.add("update", np.full(rows, update_s))

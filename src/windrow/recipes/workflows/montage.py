@@ -1,15 +1,15 @@
 """Montage: a mosaic of the sky from many images (astronomy).
 
-Nine levels: every image is reprojected (mProjectPP), every pair of overlapping images is compared (mDiffFit), one
-model of the background is fitted (mConcatFit, mBgModel), every image is corrected (mBackground), and the mosaic is put
-together (mImgTbl, mAdd, mShrink, mJPEG).
+Nine levels: every image is reprojected (mProjectPP), every pair of overlapping images is compared
+(mDiffFit), one model of the background is fitted (mConcatFit, mBgModel), every image is corrected
+(mBackground), and the mosaic is put together (mImgTbl, mAdd, mShrink, mJPEG).
 
-Means and deviations of run times and sizes are those that the Pegasus workflow generator uses; its published workflows
-agree with them (docs/reference/recipes.md).
+Means and deviations of run times and sizes are those that the Pegasus workflow generator uses; its
+published workflows agree with them (docs/reference/recipes.md).
 
-Deviation: the Pegasus generator also compares images with themselves and some pairs twice (1 to 6 of its comparisons
-have a single parent). Here every comparison is of two different images, no pair comes twice, and the overlaps connect
-all images wherever there are comparisons enough.
+Deviation: the Pegasus generator also compares images with themselves and some pairs twice (1 to 6
+of its comparisons have a single parent). Here every comparison is of two different images, no pair
+comes twice, and the overlaps connect all images wherever there are comparisons enough.
 """
 
 import numpy as np
@@ -44,7 +44,8 @@ def build_montage(rng: Chance, tasks: int, *, overlaps: float) -> Workflow:
 
 
 def _images(remaining: int, overlaps: float) -> int:
-    """How many images, so that 2 tasks per image and about `overlaps` comparisons per image make `remaining`."""
+    """How many images, so that 2 tasks per image and about `overlaps` comparisons per image make
+    `remaining`."""
     images = max(2, min(round(remaining / (overlaps + 2)), (remaining - 1) // 2))
     while images * (images - 1) // 2 < remaining - 2 * images:
         images += 1
@@ -52,7 +53,8 @@ def _images(remaining: int, overlaps: float) -> int:
 
 
 def _overlapping(rng: Chance, images: int, count: int) -> Ints:
-    """`count` different pairs of different images, one row each: first a path through all images, then any others."""
+    """`count` different pairs of different images, one row each: first a path through all images,
+    then any others."""
     path = rng.permutation(images)
     code = _codes(path[:-1], path[1:], images)[:count]
     while len(code) < count:
@@ -70,11 +72,14 @@ def _codes(left: Ints, right: Ints, images: int) -> Ints:
 
 def _fit_background(draft: RecipeDraft, rng: Chance, projected: Ints, pairs: Ints) -> Ints:
     """mDiffFit for every pair, then mConcatFit and mBgModel. Returns the file of corrections."""
-    images, count = len(projected), len(pairs)
+    images = len(projected)
+    count = len(pairs)
     compare = draft.add("mDiffFit", around(rng, 10.59, 0.1, count))
     for side in pairs.T:
         draft.reads(compare[:, np.newaxis], projected[side])
-    fits = draft.files(numbered("fit_{}.txt", count), around(rng, 273.74, 9.95, count), written_by=compare)
+    fits = draft.files(
+        numbered("fit_{}.txt", count), around(rng, 273.74, 9.95, count), written_by=compare
+    )
     sizes = around(rng, 284_097, 147_591, count)
     differences = draft.files(numbered("diff_{}.fits", count), sizes, written_by=compare)
 

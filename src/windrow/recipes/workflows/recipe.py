@@ -1,6 +1,8 @@
-"""What a recipe is: a named way to draw a workflow of a size asked for, with parameters that have defaults.
+"""What a recipe is: a named way to draw a workflow of a size asked for, with parameters that have
+defaults.
 
-Rule 1: a recipe draws only from the random stream it is given, so seed, name, size and parameters decide everything.
+Rule 1: a recipe draws only from the random stream it is given, so seed, name, size and parameters
+decide everything.
 Rule 2: values from a command line arrive as text and take the type of the parameter's default.
 """
 
@@ -29,14 +31,17 @@ class Parameter:
     """The words that it may be, or the least and the most number."""
 
     def parse(self, text: str) -> Value:
-        """The value that `text` means. UserError where it is not of the default's type, or out of bounds."""
+        """The value that `text` means. UserError if it is not of the default's type, or out of
+        bounds."""
         kinds = {bool: "true or false", int: "a whole number", float: "a number"}
         wanted = kinds.get(type(self.default)) or f"one of {', '.join(self.among)}"
         try:
             if isinstance(self.default, str | bool):
-                return (_TRUTH if isinstance(self.default, bool) else {word: word for word in self.among})[
-                    text.strip().lower()
-                ]
+                return (
+                    _TRUTH
+                    if isinstance(self.default, bool)
+                    else {word: word for word in self.among}
+                )[text.strip().lower()]
             value = type(self.default)(text)
             if math.isfinite(value) and (not self.among or self.among[0] <= value <= self.among[1]):
                 return value
@@ -56,8 +61,8 @@ def scale_evenly(workflow: Workflow, work_s: float, **_parameters: Value) -> Flo
 class Recipe:
     """A way to draw workflows.
 
-    `build(rng, tasks, **parameters)` gives the workflow; `stretch(workflow, work_s, **parameters)` the run times that
-    sum to the work asked for.
+    `build(rng, tasks, **parameters)` gives the workflow; `stretch(workflow, work_s, **parameters)`
+    the run times that sum to the work asked for.
     """
 
     name: str
@@ -69,27 +74,34 @@ class Recipe:
     stretch: Callable[..., Floats] = scale_evenly
 
     def settings(self, given: Mapping[str, str]) -> dict[str, Value]:
-        """A value for every parameter: as given, else its default. UserError for names that the recipe lacks."""
+        """A value for every parameter: as given, else its default. UserError for names that the
+        recipe lacks."""
         return settings(self.name, self.parameters, given)
 
 
-def settings(recipe: str, parameters: Iterable[Parameter], given: Mapping[str, str]) -> dict[str, Value]:
-    """A value for every parameter: as given, else its default. UserError for names that the recipe lacks."""
+def settings(
+    recipe: str, parameters: Iterable[Parameter], given: Mapping[str, str]
+) -> dict[str, Value]:
+    """A value for every parameter: as given, else its default. UserError for names that the recipe
+    lacks."""
     known = {parameter.name: parameter for parameter in parameters}
     unknown = [name for name in given if name not in known]
     if unknown:
-        has = ", ".join(known) if known else "no parameters"
+        if known:
+            has = ", ".join(known)
+        else:
+            has = "no parameters"
         raise UserError(f"{recipe} has no parameter {', '.join(unknown)}; it has {has}")
     return {name: p.parse(given[name]) if name in given else p.default for name, p in known.items()}
 
 
 def require_tasks(recipe: str, tasks: int, minimum: int) -> None:
-    """UserError where `tasks` is below what the recipe's structure needs."""
+    """UserError if `tasks` is below what the recipe's structure needs."""
     if tasks < minimum:
         raise UserError(f"{recipe} needs at least {minimum} tasks, not {tasks}")
 
 
 def require(holds: bool, recipe: str, rule: str) -> None:
-    """UserError naming the rule, where a parameter breaks it."""
+    """UserError naming the rule, if a parameter breaks it."""
     if not holds:
         raise UserError(f"{recipe}: {rule}")

@@ -1,8 +1,9 @@
-"""A run as an RO-Crate: what was executed, on which files, when, by whom, as linked data that other tools can read.
+"""A run as an RO-Crate: what was executed, on which files, when, by whom, as linked data that other
+tools can read.
 
-It follows RO-Crate 1.1 and the Workflow Run RO-Crate profiles 0.5: one CreateAction for the run, whose instrument is
-the workflow, and one for each attempt at a task, whose instrument is the task's program. Files are named where they
-are; they are not copied. Pure: the caller looks at the files.
+It follows RO-Crate 1.1 and the Workflow Run RO-Crate profiles 0.5: one CreateAction for the run,
+whose instrument is the workflow, and one for each attempt at a task, whose instrument is the task's
+program. Files are named where they are; they are not copied. Pure: the caller looks at the files.
 """
 
 import shlex
@@ -13,13 +14,16 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from windrow.manager.figures import RecordedRun
-from windrow.manager.states import ACTIVE, AttemptState, RunState, TaskState
-from windrow.manager.story import TaskAttempt
 from windrow.model import Step
+from windrow.story.figures import RecordedRun
+from windrow.story.states import ACTIVE, AttemptState, RunState, TaskState
+from windrow.story.story import TaskAttempt
 from windrow.version import __version__
 
-CONTEXT = ("https://w3id.org/ro/crate/1.1/context", "https://w3id.org/ro/terms/workflow-run/context")
+CONTEXT = (
+    "https://w3id.org/ro/crate/1.1/context",
+    "https://w3id.org/ro/terms/workflow-run/context",
+)
 PROFILES = {
     "https://w3id.org/ro/wfrun/process/0.5": ("Process Run Crate", "0.5"),
     "https://w3id.org/ro/wfrun/workflow/0.5": ("Workflow Run Crate", "0.5"),
@@ -27,8 +31,17 @@ PROFILES = {
     "https://w3id.org/workflowhub/workflow-ro-crate/1.0": ("Workflow RO-Crate", "1.0"),
 }
 METADATA = "ro-crate-metadata.json"
-_LANGUAGES = {".yaml": "Windrow", ".yml": "Windrow", ".dax": "DAX", ".xml": "DAX", ".json": "WfFormat"}
-_STATUS = {AttemptState.FINISHED: "CompletedActionStatus", AttemptState.RUNNING: "ActiveActionStatus"}
+_LANGUAGES = {
+    ".yaml": "Windrow",
+    ".yml": "Windrow",
+    ".dax": "DAX",
+    ".xml": "DAX",
+    ".json": "WfFormat",
+}
+_STATUS = {
+    AttemptState.FINISHED: "CompletedActionStatus",
+    AttemptState.RUNNING: "ActiveActionStatus",
+}
 
 Entity = dict[str, Any]
 
@@ -48,11 +61,13 @@ class CrateFile:
 
 @dataclass(frozen=True, slots=True)
 class CrateOf:
-    """What goes into a crate: a run, what its tasks execute, who ran it, the workflow's name in the crate.
+    """What goes into a crate: a run, what its tasks execute, who ran it, the workflow's name in the
+    crate.
 
-    A simulated run executed nothing: it has no steps, thus no files, and its times are on its log's clock.
+    A simulated run executed nothing: it has no steps, thus no files, and its times are on its log's
+    clock.
 
-    `look` says how a file is now; None where it is not there.
+    `look` says how a file is now; None if it is not there.
     """
 
     told: RecordedRun
@@ -68,15 +83,14 @@ def crate_metadata(crate: CrateOf) -> dict[str, Any]:
     files = _files(crate)
     actions = [_run_action(crate, files)]
     for number, task in enumerate(crate.told.story.tasks):
-        actions += [_task_action(crate, files, number, i, attempt) for i, attempt in enumerate(task.attempts, 1)]
-    workflow = crate.told.story.workflow
+        actions += [
+            _task_action(crate, files, number, i, attempt)
+            for i, attempt in enumerate(task.attempts, 1)
+        ]
     tools = [
         {"@id": _tool_id(kind), "@type": "SoftwareApplication", "name": kind or "task"}
-        for kind in dict.fromkeys(workflow.kinds)
+        for kind in dict.fromkeys(crate.told.story.workflow.kinds)
     ]
-    suffixes = Path(crate.workflow_name.removesuffix(".gz")).suffixes
-    language = _LANGUAGES.get(suffixes[-1].lower() if suffixes else "", "Windrow")
-    version = crate.told.version or __version__
     graph = [
         {
             "@id": METADATA,
@@ -85,22 +99,41 @@ def crate_metadata(crate: CrateOf) -> dict[str, Any]:
             "conformsTo": [_ref("https://w3id.org/ro/crate/1.1"), _ref(list(PROFILES)[-1])],
         },
         _root(crate, files, actions),
-        {
-            "@id": quote(crate.workflow_name),
-            "@type": ["File", "SoftwareSourceCode", "ComputationalWorkflow"],
-            "name": workflow.name,
-            "programmingLanguage": _ref("#language"),
-            "hasPart": [_ref(tool["@id"]) for tool in tools],
-        },
-        {"@id": "#language", "@type": "ComputerLanguage", "name": language},
-        {"@id": "#engine", "@type": "SoftwareApplication", "name": "Windrow", "softwareVersion": version},
-        {"@id": "#agent", "@type": "Person", "name": crate.who},
-        *({"@id": a, "@type": "CreativeWork", "name": n, "version": v} for a, (n, v) in PROFILES.items()),
+        *_made_with(crate, tools),
+        *(
+            {"@id": profile, "@type": "CreativeWork", "name": name, "version": version}
+            for profile, (name, version) in PROFILES.items()
+        ),
         *tools,
         *actions,
         *files.values(),
     ]
     return {"@context": list(CONTEXT), "@graph": graph}
+
+
+def _made_with(crate: CrateOf, tools: Sequence[Entity]) -> list[Entity]:
+    """The workflow with its language, what executed it, and who."""
+    suffixes = Path(crate.workflow_name.removesuffix(".gz")).suffixes
+    language = "Windrow"
+    if suffixes:
+        language = _LANGUAGES.get(suffixes[-1].lower(), language)
+    return [
+        {
+            "@id": quote(crate.workflow_name),
+            "@type": ["File", "SoftwareSourceCode", "ComputationalWorkflow"],
+            "name": crate.told.story.workflow.name,
+            "programmingLanguage": _ref("#language"),
+            "hasPart": [_ref(tool["@id"]) for tool in tools],
+        },
+        {"@id": "#language", "@type": "ComputerLanguage", "name": language},
+        {
+            "@id": "#engine",
+            "@type": "SoftwareApplication",
+            "name": "Windrow",
+            "softwareVersion": crate.told.version or __version__,
+        },
+        {"@id": "#agent", "@type": "Person", "name": crate.who},
+    ]
 
 
 def _root(crate: CrateOf, files: Mapping[str, Entity], actions: Sequence[Entity]) -> Entity:
@@ -116,7 +149,10 @@ def _root(crate: CrateOf, files: Mapping[str, Entity], actions: Sequence[Entity]
         "conformsTo": [_ref(address) for address in PROFILES],
         "mainEntity": _ref(quote(crate.workflow_name)),
         "mentions": [_ref(action["@id"]) for action in actions],
-        "hasPart": [_ref(quote(crate.workflow_name)), *(_ref(file["@id"]) for file in files.values())],
+        "hasPart": [
+            _ref(quote(crate.workflow_name)),
+            *(_ref(file["@id"]) for file in files.values()),
+        ],
     }
 
 
@@ -130,9 +166,6 @@ def _run_action(crate: CrateOf, files: Mapping[str, Entity]) -> Entity:
     made = set(workflow.outputs.index.tolist())
     read = [f for f in dict.fromkeys(workflow.inputs.index.tolist()) if f not in made]
     paths = _paths(crate)
-    goes_on = told.state in ACTIVE
-    is_complete = told.state == RunState.COMPLETE
-    status = "Active" if goes_on else "Completed" if is_complete else "Failed"
     action: Entity = {
         "@id": "#run",
         "@type": "CreateAction",
@@ -140,27 +173,49 @@ def _run_action(crate: CrateOf, files: Mapping[str, Entity]) -> Entity:
         "instrument": _ref(quote(crate.workflow_name)),
         "agent": _ref("#agent"),
         "startTime": _iso(told.begun_s),
-        "actionStatus": _schema(f"{status}ActionStatus"),
+        "actionStatus": _schema(f"{_status(told)}ActionStatus"),
         "object": _present(files, (paths.get(f, "") for f in sorted(read))),
         "result": _present(files, (paths.get(f, "") for f in sorted(made))),
     }
-    if not goes_on:
+    if told.state not in ACTIVE:
         action["endTime"] = _iso(told.until_s)
-    if not goes_on and not is_complete:
-        failed = told.story.count(TaskState.FAILED)
-        action["error"] = told.story.trouble or (f"{failed} tasks failed" if failed else f"the run was {told.state}")
+    if _status(told) == "Failed":
+        action["error"] = told.story.trouble or _error(told)
     return action
 
 
-def _task_action(crate: CrateOf, files: Mapping[str, Entity], number: int, i: int, attempt: TaskAttempt) -> Entity:
-    workflow = crate.told.story.workflow
-    step = crate.steps[number] if crate.steps else None
-    task = workflow.task(number)
+def _status(told: RecordedRun) -> str:
+    if told.state in ACTIVE:
+        return "Active"
+    if told.state == RunState.COMPLETE:
+        return "Completed"
+    return "Failed"
+
+
+def _error(told: RecordedRun) -> str:
+    failed = told.story.count(TaskState.FAILED)
+    if failed:
+        return f"{failed} tasks failed"
+    return f"the run was {told.state}"
+
+
+def _task_action(
+    crate: CrateOf, files: Mapping[str, Entity], number: int, i: int, attempt: TaskAttempt
+) -> Entity:
+    task = crate.told.story.workflow.task(number)
+    step = None
+    description = "simulated"
+    if crate.steps:
+        step = crate.steps[number]
+        description = shlex.join(step.command)
+    name = task.id
+    if i > 1:
+        name = f"{task.id}, attempt {i}"
     action: Entity = {
         "@id": f"#task/{number}/{i}",
         "@type": "CreateAction",
-        "name": task.id if i == 1 else f"{task.id}, attempt {i}",
-        "description": "simulated" if step is None else shlex.join(step.command),
+        "name": name,
+        "description": description,
         "instrument": _ref(_tool_id(task.kind)),
         "agent": _ref("#agent"),
         "startTime": _iso(attempt.started_s),
@@ -179,23 +234,28 @@ def _task_action(crate: CrateOf, files: Mapping[str, Entity], number: int, i: in
 def _files(crate: CrateOf) -> dict[str, Entity]:
     """The files that tasks read and write, by path; those that are not there are left out."""
     found: dict[str, Entity] = {}
-    names, sizes = crate.told.story.workflow.files, crate.told.story.sizes()
+    names = crate.told.story.workflow.files
+    sizes = crate.told.story.sizes()
     for f, path in sorted(_paths(crate).items(), key=lambda item: item[1]):
         seen = crate.look(Path(path))
         if seen is None or path in found:
             continue
-        address = Path(path).as_uri() + ("/" if seen.is_folder else "")
-        entity: Entity = {"@id": address, "@type": "Dataset" if seen.is_folder else "File", "name": names[f].id}
-        if seen.is_folder and f in sizes:
-            entity["contentSize"] = str(sizes[f])
-        if not seen.is_folder:
-            entity |= {"contentSize": str(seen.size_bytes), "sha256": seen.sha256}
+        entity: Entity = {"@id": Path(path).as_uri(), "@type": "File", "name": names[f].id}
+        if seen.is_folder:
+            entity["@id"] += "/"
+            entity["@type"] = "Dataset"
+            if f in sizes:
+                entity["contentSize"] = str(sizes[f])
+        else:
+            entity["contentSize"] = str(seen.size_bytes)
+            entity["sha256"] = seen.sha256
         found[path] = entity
     return found
 
 
 def _paths(crate: CrateOf) -> dict[int, str]:
-    """Where each file of the workflow is: as the first task that writes it says, else the first that reads it."""
+    """Where each file of the workflow is: as the first task that writes it says, else the first
+    that reads it."""
     workflow = crate.told.story.workflow
     found: dict[int, str] = {}
     for links in (workflow.outputs, workflow.inputs):
@@ -206,7 +266,9 @@ def _paths(crate: CrateOf) -> dict[int, str]:
 
 
 def _step_paths(step: Step | None, names: Sequence[str]) -> Iterator[str]:
-    return (_path(step, name) for name in names) if step is not None else iter(())
+    if step is not None:
+        return (_path(step, name) for name in names)
+    return iter(())
 
 
 def _path(step: Step, name: str) -> str:

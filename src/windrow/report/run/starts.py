@@ -2,13 +2,13 @@
 
 from collections.abc import Sequence
 
-from windrow.forecast.ledger import Accuracy, PastPrediction, accuracies
-from windrow.manager.figures import RecordedRun
-from windrow.manager.journal import PredictedStart
-from windrow.model.wording import percent, span
+from windrow.forecast.ledger import LEAST, Accuracy, PastPrediction, accuracies, too_few
+from windrow.model.wording import span
 from windrow.report import plot
 from windrow.report.page import figure, note, table
 from windrow.report.plot import COLOURS, Frame, legend, log_duration_axis
+from windrow.story.figures import RecordedRun
+from windrow.story.journal import PredictedStart
 
 _SIDE = 300
 _LEFT = 74
@@ -28,13 +28,15 @@ def past(told: RecordedRun) -> list[PastPrediction]:
 
 
 def _source(told: RecordedRun, said: PredictedStart) -> str:
-    """Who said it; where there are several sites, of which."""
+    """Who said it; if there are several sites, of which."""
     job = told.story.jobs.get(said.job)
-    return f"{said.source} at {job.plan.site}" if job is not None and job.plan.site else said.source
+    if job is not None and job.plan.site:
+        return f"{said.source} at {job.plan.site}"
+    return said.source
 
 
 def starts(told: RecordedRun) -> str:
-    """The section's HTML: a table, and a plot where anything can be plotted."""
+    """The section's HTML: a table, and a plot if anything can be plotted."""
     records = past(told)
     if not records:
         return note("Nothing was predicted in this run.")
@@ -42,21 +44,50 @@ def starts(told: RecordedRun) -> str:
     known = [r for r in records if r.started_s is not None]
     if not known:
         return _table(told, found) + note("No job that was predicted has started yet.")
-    return _table(told, found) + _figure(known, [one.source for one in found])
+    return (
+        _table(told, found)
+        + _listed(too_few(records, found))
+        + _figure(known, [one.source for one in found])
+    )
+
+
+def _listed(few: Sequence[PastPrediction]) -> str:
+    """Predictions one by one, if they are too few for figures."""
+    if not few:
+        return ""
+    rows = []
+    for one in few:
+        waited_s = max(0.0, (one.started_s or one.at_s) - one.at_s)
+        waits = span(max(0.0, one.predicted_s - one.at_s)), span(waited_s)
+        rows.append((f"job {one.tag}", one.source, *waits, _bias(one.error_s or 0.0)))
+    heads = ["", "forecaster", "predicted wait", "waited", "started"]
+    return note(f"Fewer than {LEAST} starts, so one by one:") + table(heads, rows)
 
 
 def _table(told: RecordedRun, found: Sequence[Accuracy]) -> str:
     used = [_source(told, p) for p in told.predictions if p.used]
     rows = []
     for one in found:
-        told_of = zip((span, _bias, percent), (one.median_error_s, one.bias_s, one.coverage), strict=True)
+        told_of = zip((span, _bias), (one.median_error_s, one.bias_s), strict=True)
         cells = ("–" if value is None else write(value) for write, value in told_of)
-        rows.append((one.source, f"{one.starts:,}", f"{one.pending:,}", *cells, f"{used.count(one.source):,}"))
-    heads = ["forecaster", "starts", "not started", "median error", "on average", "on time", "used to decide"]
+        rows.append(
+            (
+                one.source,
+                f"{one.starts:,}",
+                f"{one.pending:,}",
+                *cells,
+                f"{used.count(one.source):,}",
+            )
+        )
+    heads = ["forecaster", "starts", "not started", "median miss", "on average", "used to decide"]
     words = (
-        "“On time”: the share of jobs that started at most a minute later than predicted. “Used to decide”: jobs that "
-        "were cut by its prediction. The twin simulates the live queue with requested times as run times, so it "
-        "predicts late starts; the system is the batch system's own estimate; history: how long such jobs waited."
+        "Miss: how far a start was from its prediction, either way. “On average”: whether jobs "
+        "started earlier or "
+        "later than predicted. “Used to decide”: jobs that were cut by its prediction. The twin "
+        "simulates the live "
+        "queue with requested times as run times, so it predicts late starts; the system is the "
+        "batch system's own "
+        "estimate; history: how long such jobs waited."
     )
     return table(heads, rows) + note(words)
 
@@ -65,31 +96,48 @@ def _bias(bias_s: float) -> str:
     """The ledger counts predicted minus actual."""
     if abs(bias_s) < 0.5:
         return "even"
-    return f"{span(abs(bias_s))} {'earlier' if bias_s > 0 else 'later'}"
+    if bias_s > 0:
+        return f"{span(bias_s)} earlier"
+    return f"{span(-bias_s)} later"
 
 
 def _figure(known: Sequence[PastPrediction], sources: Sequence[str]) -> str:
-    waits = [(max(0.0, r.predicted_s - r.at_s), max(0.0, (r.started_s or r.at_s) - r.at_s)) for r in known]
-    highest = max(max(pair) for pair in waits)
+    highest = max(max(_waits(one)) for one in known)
     if highest < _TOO_SHORT_S:
         return note("No job waited, or was predicted to wait, long enough for a plot.")
     x = log_duration_axis(1, highest, "predicted wait")
     frame = Frame(_LEFT, 14, _SIDE, _SIDE, x, log_duration_axis(1, highest, "actual wait"))
     ends = [x.low, x.high]
     parts = [plot.axes(frame), plot.line(frame, ends, ends, COLOURS - 1, thin=True)]
-    is_thinned = False
-    for i, source in enumerate(sources):
-        mine = [(r, wait) for r, wait in zip(known, waits, strict=True) if r.source == source]
-        step = -(-len(mine) // _MOST_POINTS) or 1
-        is_thinned |= step > 1
-        shown = mine[::step]
-        hints = [f"job {r.tag}, {source}: predicted {span(said)}, waited {span(came)}" for r, (said, came) in shown]
-        at = [wait for _, wait in shown]
-        parts.append(plot.markers(frame, [a for a, _ in at], [b for _, b in at], i % COLOURS, hints))
     caption = (
-        "Each mark is a job: to the right its predicted wait, upwards its actual wait; waits below a second "
-        "count as one. On the line the prediction was right; above it the job started later than predicted."
+        "Each mark is a job: to the right its predicted wait, upwards its actual wait; waits "
+        "below a second "
+        "count as one. On the line the prediction was right; above it the job started later than "
+        "predicted."
     )
-    caption += " Not every job is drawn." if is_thinned else ""
+    of_source = {source: [one for one in known if one.source == source] for source in sources}
+    for i, mine in enumerate(of_source.values()):
+        step = -(-len(mine) // _MOST_POINTS) or 1
+        parts.append(_marks(frame, mine[::step], i % COLOURS))
+    if any(len(mine) > _MOST_POINTS for mine in of_source.values()):
+        caption += " Not every job is drawn."
     picture = plot.picture(960, frame.bottom + 50, "Predicted and actual waits", parts)
     return figure(picture, caption, legend(list(sources)))
+
+
+def _waits(one: PastPrediction) -> tuple[float, float]:
+    """What was predicted, and what came; or has come so far."""
+    came_s = (one.started_s or one.at_s) - one.at_s
+    return max(0.0, one.predicted_s - one.at_s), max(0.0, came_s)
+
+
+def _marks(frame: Frame, shown: Sequence[PastPrediction], colour: int) -> str:
+    across = []
+    up = []
+    hints = []
+    for one in shown:
+        said, came = _waits(one)
+        across.append(said)
+        up.append(came)
+        hints.append(f"job {one.tag}, {one.source}: predicted {span(said)}, waited {span(came)}")
+    return plot.markers(frame, across, up, colour, hints)

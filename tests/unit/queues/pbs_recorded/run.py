@@ -8,7 +8,8 @@ from windrow.queues.command import Answer
 
 
 class RecordedRun:
-    """Answers each command by the longest recorded beginning of it; anything else is an error of the test."""
+    """Answers each command by the longest recorded beginning of it; anything else is an error of
+    the test."""
 
     def __init__(self, answers: Mapping[str, Answer | str]) -> None:
         self.answers = dict(answers)

@@ -1,0 +1,310 @@
+"""`windrow grid`: generate grids, show them, select nodes by a description, schedule a workflow on
+many clusters."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from windrow.cli import options, terminal
+from windrow.cli.arguments import assignment, node_count, number, once_each, seed
+from windrow.errors import UserError
+from windrow.model.wording import count, span
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from windrow_lab.grid.clusters import Grid
+    from windrow_lab.grid.costs import Costs
+    from windrow_lab.grid.schedule import Schedule
+    from windrow_lab.grid.select import Bag, Refusal
+
+
+_LANGUAGE = """\
+a description (the part of vgDL that Zhang's thesis uses):
+  LooseBagOf(node)[50:100] { node = [Clock >= 2.5] [Rank = Clock] }       any nodes, the fastest first
+  TightBagOf(node)[1:20] { node = [Processor == OPTERON && Memory_GB >= 4] }    well connected ones
+  ClusterOf(node)[8:16] [Rank = Nodes] { node = [Clock > 0] }             nodes of one cluster
+  LooseBagOf(bag)[1:3] { bag = TightBagOf(node)[1:500] [Rank = Nodes] { node = [Rank = Clock] } }
+"""  # noqa: E501
+
+_SHOWN = 30
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    from windrow_lab.grid.schedulers import EACP, SCHEDULERS
+
+    actions = parser.add_subparsers(title="actions", dest="action", metavar="ACTION", required=True)
+
+    def action(name: str, words: str, epilog: str = "") -> Any:
+        looks: dict[str, Any] = {
+            "formatter_class": argparse.RawDescriptionHelpFormatter,
+            "allow_abbrev": False,
+        }
+        made = actions.add_parser(name, help=words, description=words, epilog=epilog, **looks)
+        add = options.adder(made)
+        if name != "generate":
+            add("grid GRID", help="a grid: .toml or .json, plain or .gz")
+            options.add_json(made)
+        if epilog:
+            words = (
+                "latency in milliseconds within which clusters are well connected, in a TightBag"
+            )
+            add("--tight MS", number(0, 1e6), 10.0, help=words)
+        choice = (
+            made.add_mutually_exclusive_group(required=name == "select") if epilog else made
+        )  # an empty one fails
+        return made, add, options.adder(choice)
+
+    _, add, _ = action("generate", "generate a grid from a recipe; `list` shows the recipes")
+    add("recipe RECIPE", help="a recipe's name, or `list`")
+    add("-o --output FILE", help="where to write: .toml or .json, plain or .gz")
+    add("--seed S", seed, 0, help="random seed")
+    add(
+        "--set NAME=VALUE",
+        assignment,
+        action="append",
+        help="set a parameter of the recipe; may be repeated",
+    )
+    action("show", "show a grid: clusters, speeds, links")
+    words = "select nodes by a description, or say which condition left too few (exit code 1)"
+    _, add, how = action("select", words, _LANGUAGE)
+    how("--describe TEXT", help="a description, or a file that contains one")
+    how("--fastest K", node_count, help="the K fastest nodes")
+    how(
+        "--for WORKFLOW",
+        dest="workflow",
+        help="what suits this workflow, by its width and its CCR on this grid",
+    )
+    add("-o --output FILE", help="write the selected nodes as a new grid")
+    listed = {name: words for name, (_, words) in SCHEDULERS.items()}
+    names = options.listings(
+        {f"schedulers (with {EACP} before a name: on clusters that EACP chooses)": listed}
+    )
+    made, add, how = action(
+        "schedule", "schedule a workflow on a grid, and compare schedulers", names
+    )
+    options.add_workflow(made)
+    words = "names, separated by commas, or `all`; see below"
+    add("--schedulers LIST", default="heft,hhs,greedy,lhbs", help=words)
+    add(
+        "--eacp",
+        action="store_true",
+        help="also run each of them on the clusters that EACP chooses",
+    )
+    how(
+        "--describe TEXT",
+        help="on the nodes that this description selects; a text, or a file that contains one",
+    )
+    how("--fastest K", node_count, help="on the K fastest nodes")
+    options.add_html(made)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Do what the action says."""
+    if args.action == "generate":
+        return _generate(args)
+    from windrow_lab.grid.file import read_grid
+
+    with terminal.waiting(f"reading {args.grid}"):
+        grid = read_grid(args.grid)
+    return {"show": _show, "select": _select, "schedule": _schedule}[args.action](args, grid)
+
+
+def _generate(args: argparse.Namespace) -> int:
+    from windrow_lab.grid.file import write_grid
+    from windrow_lab.grid.recipes import GRID_RECIPES, generate_grid
+
+    if args.recipe == "list":
+        parameters = {
+            p.name: p.meaning for recipe in GRID_RECIPES.values() for p in recipe.parameters
+        }
+        rows = [(r.name, r.summary, r.stand_ins) for r in GRID_RECIPES.values()]
+        recipes = terminal.table(("recipe", "what", "stand-ins"), rows, "<l")
+        terminal.show(recipes, terminal.table(None, list(parameters.items()), "<l"))
+        return 0
+    if not args.output and args.recipe in GRID_RECIPES:
+        raise UserError(f"name the file to write, for example -o {args.recipe}.json")
+    with terminal.waiting(f"generating {args.output}"):
+        grid = generate_grid(args.recipe, seed=args.seed, parameters=once_each(args.set or []))
+        write_grid(grid, args.output)
+    print(
+        f"{args.output}: {count(len(grid.clusters), 'cluster')}, {count(grid.processors, 'node')}"
+    )
+    print(f"stand-ins: {GRID_RECIPES[args.recipe].stand_ins}")
+    return 0
+
+
+def _show(args: argparse.Namespace, grid: Grid) -> int:
+    figures = {
+        "clusters": len(grid.clusters),
+        "nodes": grid.processors,
+        "reference_speed": grid.reference_speed,
+    }
+    figures |= {"mean_latency_s": grid.mean_latency_s, "mean_s_per_byte": grid.mean_s_per_byte}
+    if args.json:
+        rows = [
+            {"name": c.name, "nodes": c.nodes, "speed": c.speed, **c.attributes}
+            for c in grid.clusters
+        ]
+        terminal.print_json(figures | {"cluster_list": rows})
+        return 0
+    facts = terminal.table(
+        None, [(name.replace("_", " "), f"{value:,.6g}") for name, value in figures.items()]
+    )
+    order = sorted(range(len(grid.clusters)), key=lambda c: (-grid.speeds[c], c))
+    terminal.show(facts, _clusters(grid, {c: int(grid.nodes[c]) for c in order}))
+    return 0
+
+
+def _clusters(grid: Grid, nodes: dict[int, int]) -> RenderableType:
+    """A table of clusters, with that many nodes of each."""
+    rows = []
+    for c, used in list(nodes.items())[:_SHOWN]:
+        cluster = grid.clusters[c]
+        about = ", ".join(f"{name} {value}" for name, value in cluster.attributes.items())
+        rows.append((cluster.name, f"{used:,}", f"{cluster.nodes:,}", f"{cluster.speed:g}", about))
+    if len(nodes) > _SHOWN:
+        rows.append((f"and {len(nodes) - _SHOWN:,} more", "", "", "", ""))
+    return terminal.table(("cluster", "nodes", "of", "speed", ""), rows, "<>>>l")
+
+
+def _selected(args: argparse.Namespace, grid: Grid, text: str | None) -> Bag | Refusal:
+    """What a description selects; a text that cannot be one is the name of a file that holds it."""
+    from windrow.formats.disk import read_text
+    from windrow_lab.grid.describe import fastest, parse_description
+    from windrow_lab.grid.select import select
+
+    if text is None:
+        return select(fastest(args.fastest), grid)
+    if "(" in text or "=" in text:
+        source = (text, "description")
+    else:
+        source = (read_text(text), text)
+    return select(parse_description(*source), grid, tight_s=args.tight / 1000)
+
+
+def _select(args: argparse.Namespace, grid: Grid) -> int:
+    from windrow_lab.grid.file import write_grid
+    from windrow_lab.grid.select import Refusal
+
+    text = args.describe
+    blocks = list[Any]()
+    if args.workflow:
+        from windrow.formats import read_workflow
+        from windrow_lab.grid.costs import Costs
+        from windrow_lab.grid.describe import propose
+
+        costs = Costs(read_workflow(args.workflow), grid)
+        name, text, why = propose(_ccr(costs), costs.width, grid.processors)
+        blocks = [terminal.text(f"{name}: {why}", text)]
+    found = _selected(args, grid, text)
+    if isinstance(found, Refusal):
+        told: dict[str, Any] = {"selected": None, "why": found.why, "condition": found.condition}
+        blocks.append(terminal.text(f"nothing selected: {found.why}"))
+    else:
+        names = [cluster.name for cluster in grid.clusters]
+        bags = [{names[c]: n for c, n in bag.nodes.items()} for bag in found.bags or (found,)]
+        told = {
+            "selected": {names[c]: n for c, n in found.nodes.items()},
+            "nodes": found.size,
+            "bags": bags,
+        }
+        head = f"{found.kind}: {count(found.size, 'node')} of {count(len(found.nodes), 'cluster')}"
+        blocks += [
+            terminal.heading(f"{head}, in {count(len(bags), 'bag')}"),
+            _clusters(grid, dict(found.nodes)),
+        ]
+        if args.output:
+            write_grid(grid.part(found.nodes), args.output)
+            blocks += terminal.files_written(grid=args.output)
+    if args.json:
+        terminal.print_json({"description": text, **told})
+    else:
+        terminal.show(*blocks)
+    return int(isinstance(found, Refusal))
+
+
+def _ccr(costs: Costs) -> float:
+    return costs.workflow.ccr(costs.grid.mean_s_per_byte)
+
+
+def _schedule(args: argparse.Namespace, grid: Grid) -> int:
+    from windrow.formats import read_workflow
+    from windrow.kernels import jit
+    from windrow.model import Task, Workflow
+    from windrow_lab.grid.costs import Costs
+    from windrow_lab.grid.page import HEAD, row, schedule_page
+    from windrow_lab.grid.schedule import on_part
+    from windrow_lab.grid.schedulers import EACP, SCHEDULERS, find_scheduler
+    from windrow_lab.grid.select import Refusal
+
+    if args.schedulers == "all":
+        given = list(SCHEDULERS)
+    else:
+        given = [name.strip() for name in args.schedulers.split(",")]
+    given += [f"{EACP}{name.removeprefix(EACP)}" for name in given if args.eacp]
+    ways = {name: find_scheduler(name) for name in given}
+    costs = Costs(read_workflow(args.workflow), grid)
+    nodes = {c: int(n) for c, n in enumerate(grid.nodes)}
+    if args.describe or args.fastest:
+        found = _selected(args, grid, args.describe)
+        if isinstance(found, Refusal):
+            raise UserError(f"nothing selected: {found.why}")
+        nodes = dict(found.nodes)
+    made: dict[str, Schedule] = {}
+    took_s = {}
+    about: dict[str, Any] = {
+        "workflow": costs.workflow.name,
+        "tasks": len(costs.workflow),
+        "width": costs.width,
+        "ccr": _ccr(costs),
+    }
+    if (
+        not costs.is_small
+    ):  # to load or compile what plans it is not planning, and no scheduler's own
+        jit.load()
+    tiny = Costs(Workflow.from_tasks("one", [Task("one", 1.0)]), grid)
+    for name, scheduler in ways.items():
+        on_part(tiny, nodes, scheduler)
+        with terminal.waiting(f"{name} ({len(made) + 1} of {len(ways)})"):
+            began = time.perf_counter()
+            made[name] = on_part(costs, nodes, scheduler)
+            took_s[name] = time.perf_counter() - began
+    if args.html:
+        terminal.write_page(args.html, schedule_page(costs, made, Path(args.grid).name))
+    if args.json:
+        schedules = [
+            _as_json(name, schedule) | {"planning_s": took_s[name]}
+            for name, schedule in made.items()
+        ]
+        size = {"nodes": sum(nodes.values()), "critical_s": costs.critical_s}
+        terminal.print_json({**about, **size, "schedules": schedules})
+        return 0
+    head = (
+        f"{costs.workflow.name} on {count(sum(nodes.values()), 'node')} of "
+        f"{count(len(nodes), 'cluster')}"
+    )
+    words = "{tasks:,} tasks, at most {width:,} on a level, CCR {ccr:.3g}".format(**about)
+    rows = [
+        (*row(name, schedule), span(s) if (s := took_s[name]) >= 1 else f"{1000 * s:.3g} ms")
+        for name, schedule in made.items()
+    ]
+    figures = terminal.table((*HEAD, "planned in"), rows, "<>")
+    terminal.show(terminal.heading(head), words, figures, *terminal.files_written(page=args.html))
+    return 0
+
+
+def _as_json(name: str, schedule: Schedule) -> dict[str, object]:
+    ids = schedule.costs.workflow.ids
+    names = [c.name for c in schedule.costs.grid.clusters]
+    node = schedule.processor - schedule.costs.grid.first[schedule.cluster]
+    columns = (schedule.task, schedule.cluster, node, schedule.start_s, schedule.end_s)
+    rows = [
+        {"task": ids[i], "cluster": names[c], "node": n, "start_s": a, "end_s": b}
+        for i, c, n, a, b in zip(*(column.tolist() for column in columns), strict=True)
+    ]
+    figures = {"makespan_s": schedule.makespan_s, "slr": schedule.slr, "copies": schedule.copies}
+    return {"scheduler": name, **figures, "rows": rows}

@@ -1,0 +1,99 @@
+"""What others are compared with: CPoP, matchmaking, and two that look at nothing and show what
+there is to win.
+
+CPoP (Topcuoglu, Hariri, Wu 2002): next is the ready task with the longest way through it. The tasks
+of a critical path, from the entry always to the child through which the longest way leads, go to
+one processor of the cluster on which they take least; the others where they end first.
+
+Matchmaking, as Condor's DAGMan has it: first come, first served. A task becomes ready when its
+parents have ended. It goes to the fastest processor that is idle then, or, if none is, to the
+one that is idle first; of equals, the first. Data are not looked at; the processor waits for them.
+"""
+
+from heapq import heapify, heappop, heappush
+
+import numpy as np
+
+from windrow.model.graph import Ints
+from windrow_lab.grid.costs import Costs
+from windrow_lab.grid.schedule import Schedule, listed
+
+
+def round_robin(costs: Costs) -> Schedule:
+    """Level by level, each task to the next processor."""
+    order = costs.by()
+    return listed(costs, order, np.argsort(order) % costs.grid.processors, insertion=False)
+
+
+def at_random(costs: Costs, *, seed: int = 0) -> Schedule:
+    """Level by level, each task to any processor."""
+    pinned = np.random.default_rng(seed).integers(costs.grid.processors, size=len(costs.workflow))
+    return listed(costs, costs.by(), pinned, insertion=False)
+
+
+def cpop(costs: Costs, *, insertion: bool = True) -> Schedule:
+    """A critical path on one processor."""
+    workflow = costs.workflow
+    through = np.add(*costs.ranks)
+    path = [int(np.argmax(costs.ranks[0]))]
+    while len(children := workflow.children.of(path[-1])):
+        path.append(int(children[np.argmax(through[children])]))
+    pinned = np.full(len(workflow), -1, dtype=np.int64)
+    pinned[path] = costs.grid.first[np.argmin(costs.run_s[path].sum(axis=0))]
+    return listed(costs, _ready_first(costs, through.tolist()), pinned, insertion=insertion)
+
+
+def _ready_first(costs: Costs, through: list[float]) -> Ints:
+    """Of the tasks whose parents are all placed, always the one with the longest way through it."""
+    missing = costs.workflow.parents.degrees().tolist()
+    order = []
+    ready = [(-through[i], i) for i, parents in enumerate(missing) if parents == 0]
+    heapify(ready)
+    while ready:
+        order.append(heappop(ready)[1])
+        for child in costs.workflow.children.of(order[-1]).tolist():
+            missing[child] -= 1
+            if missing[child] == 0:
+                heappush(ready, (-through[child], child))
+    return np.array(order, dtype=np.int64)
+
+
+def matchmaking(costs: Costs) -> Schedule:
+    """Each task to the fastest idle processor."""
+    workflow = costs.workflow
+    given = costs.given
+    cluster = costs.grid.cluster_of(np.arange(costs.grid.processors))
+    idle = list(zip(costs.grid.slowness[cluster].tolist(), range(len(cluster)), strict=True))
+    heapify(idle)
+    busy: list[tuple[float, float, int]] = []  # until when, and the processor as it is in `idle`
+    missing = workflow.parents.degrees()
+    ready = [(0.0, int(i)) for i in np.flatnonzero(missing == 0)]
+    processor, start_s, end_s = (
+        np.zeros(len(workflow), dtype=np.int64),
+        *np.zeros((2, len(workflow))),
+    )
+    now = 0.0
+    while ready:
+        then, i = heappop(ready)
+        if idle or busy[0][0] <= then:
+            now = max(now, then)
+        else:
+            now = busy[0][0]
+        while busy and busy[0][0] <= now:
+            heappush(idle, heappop(busy)[1:])
+        match = heappop(idle)
+        c = cluster[match[1]]
+        edges = slice(given.start[i], given.start[i + 1])
+        at = processor[given.parent[edges]]
+        way_s = (
+            given.latency_s[cluster[at], c] + given.size[edges] * given.s_per_byte[cluster[at], c]
+        )
+        there = end_s[given.parent[edges]] + np.where(at == match[1], 0, way_s)
+        processor[i], start_s[i] = match[1], max(now, there.max(initial=0))
+        end_s[i] = start_s[i] + costs.run_s[i, c]
+        heappush(busy, (float(end_s[i]), *match))
+        for child in workflow.children.of(i):
+            missing[child] -= 1
+            if missing[child] == 0:
+                heappush(ready, (float(end_s[workflow.parents.of(child)].max()), int(child)))
+    return Schedule(costs, np.arange(len(workflow)), processor, start_s)

@@ -1,0 +1,199 @@
+"""Zhang (2009), chapters 3 and 4, run again: schedulers on three grids, EACP, and selection before
+scheduling."""
+
+from collections.abc import Mapping, Sequence
+from itertools import chain
+from typing import Any
+
+import numpy as np
+
+from windrow.model.wording import percent
+from windrow.report.page import Block
+from windrow_lab.reproductions.charts import grouped_bars, short
+from windrow_lab.reproductions.grid.claims import GENERATED, KINDS, Runs, SlrRows, beside, claims
+from windrow_lab.reproductions.grid.plan import (
+    FOUR,
+    READINGS,
+    SELECTIONS,
+    STAND_INS,
+    Selected,
+    SlrRow,
+    plan_grid,
+)
+from windrow_lab.reproductions.paper import (
+    Gallery,
+    Paper,
+    PaperPlan,
+    Picture,
+    Report,
+    Texts,
+    claims_words,
+)
+
+_TEXTS = Texts("grid")
+_WIDTHS = {"below 78": (0, 77), "78 to 305": (78, 305), "above 305": (306, np.inf)}
+_EACP = ("heft", "eacp+heft", "lhbs", "eacp+lhbs")
+
+
+def report(plan: PaperPlan, found: Sequence[Any]) -> Report:
+    """What the calls came to."""
+    every = list(chain.from_iterable(found))
+    all_rows = [r for r in every if isinstance(r, SlrRow)]
+    all_runs = [r for r in every if isinstance(r, Selected)]
+    by_seed = [
+        {
+            name: SlrRows([r for r in all_rows if (r.seed, r.experiment) == (seed, name)])
+            for name in STAND_INS["experiments"]
+        }
+        for seed in STAND_INS["seeds"]
+    ]
+    runs = [Runs([r for r in all_runs if r.seed == seed]) for seed in STAND_INS["seeds"]]
+    said = claims([(one["fixed"], more) for one, more in zip(by_seed, runs, strict=True)])
+    rows = SlrRows([r for r in all_rows if r.experiment == "fixed"])
+    return _TEXTS.report(
+        plan,
+        [claims_words(said), *_findings(rows)],
+        [
+            _TEXTS.claims(said),
+            _TEXTS.block(
+                "experiments",
+                ("", "print", *STAND_INS["experiments"]),
+                beside(by_seed),
+                **STAND_INS["experiments"],
+            ),
+            *(
+                _aggregate(rows.of("universal")),
+                _readings(rows),
+                _growth(runs),
+                _gallery(rows, runs),
+            ),
+        ],
+        {
+            "schedules": int(np.isfinite(SlrRows(all_rows).slr).sum()) + len(all_runs),
+            "claims": [
+                {"where": c.where, "what": c.what, "ours": c.ours, "agrees": c.agrees} for c in said
+            ],
+            "rows": [row._asdict() for row in all_rows],
+            "runs": [run._asdict() for run in all_runs],
+        },
+    )
+
+
+def _findings(rows: SlrRows) -> list[str]:
+    wide = rows.of("universal", GENERATED, ccr=10)
+    big = rows.of("big-cluster", GENERATED)
+    return [
+        f"{int(np.isfinite(rows.slr).sum()):,} schedules of chapter 3. On the universal grid HHS "
+        "is "
+        f"{rows.of('universal').loss('hhs'):+.2f} % off HEFT in mean SLR.",
+        f"EACP makes HEFT {wide.ratio('heft', 'eacp+heft'):.2f} times as good at CCR 10 on the "
+        "universal grid, and "
+        f"{big.loss():+.1f} % worse on big-cluster.",
+    ]
+
+
+def _aggregate(rows: SlrRows) -> Block:
+    lines = []
+    worst = rows.slr[:, : len(FOUR)].max(axis=1)
+    for name in FOUR:
+        column = rows.column(name)
+        share = rows.is_best(name).mean(), np.mean(column >= worst * (1 - 1e-12))
+        cells = [*np.percentile(column, (10, 25, 75, 90)), column.mean()]
+        lines.append((name, *(f"{cell:.2f}" for cell in cells), *map(percent, share)))
+    return _TEXTS.block(
+        "aggregate", ("", "10 %", "25 %", "75 %", "90 %", "mean", "best", "worst"), lines
+    )
+
+
+def _readings(rows: SlrRows) -> Block:
+    tasks = sorted(STAND_INS["chapter_3"]["tasks"])[-2]
+    first = next(iter(READINGS))
+    there = SlrRows(
+        [row for row, slr in zip(rows.rows, rows.column(first), strict=True) if np.isfinite(slr)]
+    )
+    lines = [
+        (
+            name,
+            *(f"{there.of(ccr=c).mean(name):.2f}" for c in (0.1, 1, 10)),
+            f"{there.mean(name):.2f}",
+        )
+        for name in (*FOUR, *READINGS)
+    ]
+    return _TEXTS.block("readings", ("", "CCR 0.1", "CCR 1", "CCR 10", "all"), lines, tasks=tasks)
+
+
+def _growth(runs: Sequence[Runs]) -> Block:
+    tenths = zip(
+        *([run for run in one.runs if run.selection == "growth"] for one in runs), strict=True
+    )
+    lines = [
+        (
+            f"{np.mean([r.hosts for r in same]):,.0f}",
+            f"{1000 * np.mean([r.took_s for r in same]):.1f} ms",
+        )
+        for same in tenths
+    ]
+    return _TEXTS.block("growth", ("hosts", "time"), lines)
+
+
+def _gallery(rows: SlrRows, runs: Sequence[Runs]) -> Gallery:
+    universal = rows.of("universal", GENERATED)
+    by = {
+        name: {f"{name} {x:g}": {name: x} for x in STAND_INS["chapter_3"][name]}
+        for name in ("ccr", "alpha")
+    }
+    shown = [
+        _bars("types", {kind: rows.of("universal", [kind]) for kind in KINDS}, FOUR),
+        _bars(
+            "grids",
+            {grid: rows.of(grid, ["random"]) for grid in STAND_INS["chapter_3"]["grids"]},
+            FOUR,
+        ),
+        _bars("ccr", {x: universal.of(**same) for x, same in by["ccr"].items()}, FOUR),
+        _bars("alpha", {x: universal.of(**same) for x, same in by["alpha"].items()}, FOUR),
+        _bars("widths", {x: universal.of(width=width) for x, width in _WIDTHS.items()}, FOUR),
+        _bars("eacp_ccr", {x: universal.of(**same) for x, same in by["ccr"].items()}, _EACP),
+        _bars("eacp_alpha", {x: universal.of(**same) for x, same in by["alpha"].items()}, _EACP),
+        _bars(
+            "eacp_big",
+            {x: rows.of("big-cluster", GENERATED, **same) for x, same in by["ccr"].items()},
+            _EACP,
+        ),
+    ]
+    kinds = ("eman", "montage")
+    took = {
+        s: [np.mean([1000 * r.mean(s, lambda x: x.took_s, 0, k) for r in runs]) for k in kinds]
+        for s in SELECTIONS
+    }
+    shown.append(_picture("times", kinds, took))
+    ratios = STAND_INS["chapter_4"]["ccr"]
+    for name, of in (("makespans", Runs.makespan), ("turnarounds", Runs.turnaround)):
+        series = {
+            s: [np.mean([of(r, s, x) / of(r, "one-step", x) for r in runs]) for x in ratios]
+            for s in SELECTIONS
+        }
+        shown.append(_picture(name, [f"CCR {x:g}" for x in ratios], series))
+    return Gallery("Figures", "", shown)
+
+
+def _bars(name: str, groups: Mapping[str, SlrRows], algorithms: Sequence[str]) -> Picture:
+    return _picture(
+        name,
+        list(groups),
+        {one: [rows.mean(one) for rows in groups.values()] for one in algorithms},
+    )
+
+
+def _picture(name: str, groups: Sequence[str], series: Mapping[str, Sequence[Any]]) -> Picture:
+    title, unit = _TEXTS["figures"][name]
+    values = {one: [float(value) for value in row] for one, row in series.items()}
+    lines = tuple(
+        (group, *(short(row[k]) for row in values.values())) for k, group in enumerate(groups)
+    )
+    return Picture(
+        grouped_bars(groups, values, unit, title, short),
+        Block(title, f"{unit}.", ("", *values), lines),
+    )
+
+
+PAPER = Paper(plan_grid, report, "own grids and workflows", needs=("matplotlib", "scipy"))

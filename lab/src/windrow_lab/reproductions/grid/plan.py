@@ -1,0 +1,268 @@
+"""Chapters 3 and 4 of Zhang (2009), run again: what `stand_ins.toml` says, part by part.
+
+Chapter 3: every workflow on each grid by each algorithm, and by EACP's versions of two of them. The
+mean run time of a task follows from data, CCR and the grid's mean bandwidth (the harmonic one, over
+pairs of processors). Chapter 4: greedy LHBS on all of a universe of hosts, and on what each
+selection leaves of it, both timed.
+
+Law: rows do not depend on the number of workers, but for times. Seed k draws workflows and grids.
+"""
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from itertools import product
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from windrow.model import Workflow
+from windrow.recipes.workflows.catalog import generate_workflow
+from windrow_lab.grid.clusters import Grid
+from windrow_lab.grid.costs import Costs
+from windrow_lab.grid.describe import fastest, parse_description
+from windrow_lab.grid.recipes import generate_grid
+from windrow_lab.grid.schedulers import Scheduler, find_scheduler
+from windrow_lab.grid.select import Refusal, select
+from windrow_lab.reproductions.paper import PaperPlan, Wishes, printed
+
+STAND_INS = printed("grid", "stand_ins")
+FOUR = ("heft", "hhs", "greedy", "lhbs")
+WITH_EACP = ("eacp+heft", "eacp+lhbs")
+READINGS: Mapping[str, tuple[str, dict[str, Any]]] = {
+    "greedy, gaps filled": ("greedy", {"insertion": True}),
+    "LHBS by min-min alone": ("min-min", {}),
+    "LHBS, sufferage by cluster": (
+        "lhbs",
+        {"heuristics": ("min-min", "max-min", "cluster-sufferage")},
+    ),
+}
+"""Where a decision was ours, the other way: LHBS places tasks behind all others, and keeps the best
+of three."""
+SELECTIONS = ("one-step", "simple", "one TightBag", "LooseBag")
+_NODE = "{ node = [Processor == OPTERON || Processor == ITANIUM] [Rank = Clock] }"
+_BYTES_S = 12.5e6  # by which the recipes turn data into time
+
+
+class SlrRow(NamedTuple):
+    """A workflow on a grid: the SLR of each algorithm, in the order of `FOUR`, `WITH_EACP` and
+    `READINGS`, or NaN."""
+
+    experiment: str
+    seed: int
+    grid: str
+    kind: str
+    alpha: float
+    ccr: float
+    width: int
+    slr: tuple[float, ...]
+
+
+class Selected(NamedTuple):
+    """A workflow on the universe, or on a selection of it: makespan, and how long it took to select
+    and schedule."""
+
+    seed: int
+    kind: str
+    ccr: float
+    width: int
+    size: int
+    selection: str
+    hosts: int
+    makespan_s: float
+    took_s: float
+
+
+def plan_grid(wishes: Wishes) -> PaperPlan:
+    """For each seed a call for each type and size of chapter 3, one for its applications, and one
+    for chapter 4."""
+    full = wishes.full
+    three = STAND_INS["chapter_3"]
+    calls: list[Callable[[], Any]] = []
+    for seed in STAND_INS["seeds"]:
+        for experiment in STAND_INS["experiments"]:
+            parts = product(three["types"], three["tasks"])
+            calls += [
+                partial(generated, seed, *part, experiment, full and experiment == "fixed")
+                for part in parts
+            ]
+        calls += [partial(applications, seed), partial(decoupled, seed, full=full)]
+    words = (
+        "Grids, links, EMAN, Montage and the sizes of chapter 4 are stand-ins, fixed before the "
+        "first run.",
+    )
+    return PaperPlan(
+        "full" if full else "quick", calls=tuple(calls), calls_are="scheduling", stand_ins=words
+    )
+
+
+def generated(seed: int, kind: str, tasks: int, experiment: str, full: bool) -> list[SlrRow]:
+    """All costs of the generated workflows of one type and size, in one experiment."""
+    three = STAND_INS["chapter_3"]
+    scale = three["full" if full else "quick"]
+    grids = {name: _linked(generate_grid(name, seed=seed), experiment) for name in three["grids"]}
+    rows = []
+    for alpha, eta, (low, high), spread, ccr in product(
+        three["alpha"], scale["eta"], scale["data"], scale["range"], three["ccr"]
+    ):
+        values = {
+            "alpha": alpha,
+            "eta": eta,
+            "epsilon": low,
+            "phi": high,
+            "range": spread,
+            "ccr": ccr,
+        }
+        text = {name: str(value) for name, value in values.items()}
+        workflow = generate_workflow(kind, tasks=tasks, seed=seed, parameters=text)
+        for name, grid in grids.items():
+            is_read = name == "universal" and tasks < max(three["tasks"]) and experiment == "fixed"
+            costs = _on(workflow, grid, by_mean_rate=experiment != "fixed")
+            rows.append(
+                SlrRow(
+                    experiment,
+                    seed,
+                    name,
+                    kind,
+                    alpha,
+                    ccr,
+                    costs.width,
+                    _slr(name, kind, costs, is_read),
+                )
+            )
+    return rows
+
+
+def applications(seed: int) -> list[SlrRow]:
+    """EMAN and Montage, with equal costs on each level."""
+    rows = []
+    grids = {name: generate_grid(name, seed=seed) for name in STAND_INS["chapter_3"]["grids"]}
+    for (kind, sizes), ccr in product(
+        STAND_INS["applications"].items(), STAND_INS["chapter_3"]["ccr"]
+    ):
+        for tasks in sizes:
+            workflow = _application(kind, tasks, seed, ccr)
+            for name, grid in grids.items():
+                costs = _on(workflow, grid)
+                slr = _slr(name, kind, costs, is_read=False)
+                rows.append(SlrRow("fixed", seed, name, kind, np.nan, ccr, costs.width, slr))
+    return rows
+
+
+def _application(kind: str, tasks: int, seed: int, ccr: float) -> Workflow:
+    return generate_workflow(
+        kind, tasks=tasks, seed=seed, ccr=ccr, bandwidth_bytes_s=_BYTES_S, even_levels=True
+    )
+
+
+def _linked(grid: Grid, experiment: str) -> Grid:
+    """With bandwidths between clusters as an experiment has them: even over a range, the lower the
+    more latency."""
+    if experiment != "even":
+        return grid
+    pairs = np.triu_indices(len(grid.clusters), 1)
+    share = np.argsort(np.argsort(grid.latency_s[pairs])) / max(1, len(pairs[0]) - 1)
+    inside = float(grid.bandwidth_bytes_s[0, 0])
+    bandwidth = np.zeros_like(grid.latency_s)
+    bandwidth[pairs] = inside / 10 + share * (inside / 1000 - inside / 10)
+    return replace(
+        grid, bandwidth_bytes_s=bandwidth + bandwidth.T + np.eye(len(bandwidth)) * inside
+    )
+
+
+def _on(workflow: Workflow, grid: Grid, *, by_mean_rate: bool = False) -> Costs:
+    """With the run times that give its CCR at the grid's mean bandwidth."""
+    if by_mean_rate:
+        per_byte = 1 / grid.mean_bandwidth_bytes_s
+    else:
+        per_byte = grid.mean_s_per_byte
+    return Costs(
+        workflow.with_times(workflow.runtime_s * (_BYTES_S * per_byte)),
+        grid,
+        by_mean_rate=by_mean_rate,
+    )
+
+
+def _slr(grid: str, kind: str, costs: Costs, is_read: bool) -> tuple[float, ...]:
+    has_eacp = grid != "many-cluster" and kind in STAND_INS["chapter_3"]["types"]
+    schedulers: list[Scheduler | None] = [find_scheduler(name) for name in FOUR]
+    schedulers += [find_scheduler(name) if has_eacp else None for name in WITH_EACP]
+    schedulers += [
+        find_scheduler(name, **options) if is_read else None for name, options in READINGS.values()
+    ]
+    return tuple(np.nan if one is None else one(costs).slr for one in schedulers)
+
+
+def decoupled(seed: int, *, full: bool) -> list[Selected]:
+    """EMAN and Montage on the universe and on selections of it, by greedy LHBS."""
+    four = STAND_INS["chapter_4"]
+    grid = generate_grid(four["grid"], seed=seed)
+    if full:
+        places = range(len(four["eman"]))
+    else:
+        places = four["few_widths"]
+    find_scheduler("greedy")(
+        _on(_application("eman", 40, seed, 1.0), grid)
+    )  # compiled, or loaded, before it is timed
+    rows = []
+    for kind, place, ccr in product(("eman", "montage"), places, four["ccr"]):
+        costs = _on(_application(kind, four[kind][place], seed, ccr), grid)
+        size = len(costs.workflow) + costs.workflow.parents.edges
+        for selection, hosts, makespan_s, took_s in _selections(costs, four["shares"]):
+            rows.append(
+                Selected(seed, kind, ccr, costs.width, size, selection, hosts, makespan_s, took_s)
+            )
+    rows += _shares_of(seed, grid)
+    return rows
+
+
+def _selections(costs: Costs, shares: Sequence[float]) -> Iterator[tuple[str, int, float, float]]:
+    width = costs.width
+    hosts = costs.grid.processors
+    enough = next(n for share in shares if (n := int(hosts * share / 100)) > width)
+    tight = parse_description(f"TightBagOf(node)[1:{width}] {_NODE}")
+    loose = parse_description(
+        f"LooseBagOf(tb)[1:3] {{ tb = TightBagOf(node)[1:500] [Rank = Nodes] {_NODE} }}"
+    )
+    for name, wanted in zip(SELECTIONS, (None, fastest(enough), tight, loose), strict=True):
+        begin = time.perf_counter()
+        if wanted is None:
+            bag = None
+        else:
+            bag = select(wanted, costs.grid)
+        if isinstance(bag, Refusal):
+            continue
+        if bag is None:
+            chosen = costs
+        else:
+            chosen = costs.part(bag.nodes)
+        made = find_scheduler("greedy")(chosen)
+        yield name, chosen.grid.processors, made.makespan_s, time.perf_counter() - begin
+
+
+def _shares_of(seed: int, grid: Grid) -> Iterator[Selected]:
+    """One-step scheduling of the widest Montage on the first tenths of the clusters: how time grows
+    (figure 4.4)."""
+    costs = _on(_application("montage", STAND_INS["chapter_4"]["montage"][-1], seed, 1.0), grid)
+    size = len(costs.workflow) + costs.workflow.parents.edges
+    for tenth in range(1, 11):
+        part = costs.part(
+            {c: grid.clusters[c].nodes for c in range(len(grid.clusters) * tenth // 10)}
+        )
+        took = []
+        for _ in range(7):
+            begin = time.perf_counter()
+            makespan_s = find_scheduler("greedy")(Costs(part.workflow, part.grid)).makespan_s
+            took.append(time.perf_counter() - begin)
+        yield Selected(
+            seed,
+            "montage",
+            1.0,
+            costs.width,
+            size,
+            "growth",
+            part.grid.processors,
+            makespan_s,
+            min(took),
+        )

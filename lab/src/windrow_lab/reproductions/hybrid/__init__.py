@@ -1,0 +1,2 @@
+"""Zhang's thesis, chapter 5: hybrid rescheduling over batch queues, against static and dynamic
+ways."""

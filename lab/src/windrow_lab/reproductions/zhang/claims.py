@@ -1,0 +1,186 @@
+"""The claims in the text of Zhang, Koelbel and Cooper (section IV-C), each beside what our runs
+say.
+
+A claim about order agrees only if our means come in that order in every cell it speaks of,
+whether or not the differences are significant; the counts tell how far off it is. "About", "almost"
+and ranges allow a quarter either way.
+"""
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import product
+
+from windrow.model.wording import percent
+from windrow_lab.reproductions.paper import Claim
+from windrow_lab.reproductions.zhang.plan import CLUSTERS, POLICIES, STRATEGY_NAMES, WIDTHS
+from windrow_lab.reproductions.zhang.results import (
+    PRINTED_WAIT_S,
+    Chosen,
+    ZhangResults,
+    every_one,
+    of_application,
+    ranking,
+)
+
+
+def claims(results: ZhangResults) -> list[Claim]:
+    """All of them, in the order of the text."""
+    parts = (_figure_10, _figures_12_and_13, _single_clusters, _applications)
+    return [claim for part in parts for claim in part(results)]
+
+
+def _figure_10(r: ZhangResults) -> Iterator[Claim]:
+    cells = list(product(CLUSTERS, POLICIES))
+    waits = {cell: _waits(r, *cell) for cell in cells}
+    least = sum(ranking(three)[0] == "zhang" for three in waits.values())
+    of = len(cells)
+    what = "clusters and policies where hybrid waits least"
+    yield Claim("figure 10", what, "14 of 15 and a tie", f"{least} of {of}", least >= of - 1)
+    worse = [" ".join(cell) for cell in cells if "zhang" not in r.leaders(*cell)]
+    what = "clusters and policies where another waits less than hybrid, p below 0.05"
+    yield Claim(
+        "figure 10",
+        what,
+        "none",
+        f"{len(worse)}: {', '.join(worse)}" if worse else "none",
+        not worse,
+    )
+    tests = [c.by_run.is_significant() for c in r.comparisons() if c.cluster in CLUSTERS]
+    found = sum(tests)
+    of = len(tests)
+    what = "differences of mean waits with p below 0.05, paired t-test"
+    yield Claim("figure 10", what, f"all but 1 of {of}", f"{found} of {of}", found >= of - 1)
+    most = max(1 - _share(three[2], max(three[:2])) for three in waits.values())
+    yield Claim(
+        "abstract",
+        "the most of another's mean wait that hybrid removes",
+        "70 %",
+        percent(most),
+        most >= 0.7,
+    )
+    what = "clusters on which policy does not change the order of the three"
+    yield _all(
+        "figure 10", what, (len({ranking(waits[c, p]) for p in POLICIES}) == 1 for c in CLUSTERS)
+    )
+    lone = (all(waits["Lonestar", p][2] < waits[c, p][2] for c in CLUSTERS[1:]) for p in POLICIES)
+    yield _all("figure 10", "policies under which waits are least on Lonestar", lone)
+    for clusters, longer, less in ((("Ada", "LeMieux"), 0, 1), (("RTC", "Star"), 1, 0)):
+        what = (
+            f"on {' and '.join(clusters)}, {STRATEGY_NAMES[longer]} waits longer than "
+            f"{STRATEGY_NAMES[less]}"
+        )
+        yield _all(
+            "figure 10",
+            what,
+            (waits[cell][longer] > waits[cell][less] for cell in product(clusters, POLICIES)),
+        )
+
+
+def _figures_12_and_13(r: ZhangResults) -> Iterator[Claim]:
+    relative = {
+        p: [r.mean("relative_wait", ("Ada",), p, s) for s in STRATEGY_NAMES] for p in POLICIES
+    }
+    longest = max(relative, key=lambda p: relative[p][1])
+    numbers = ", ".join(f"{p} {values[1]:.2f}" for p, values in relative.items())
+    what = "giant's relative wait on Ada is longest under"
+    yield Claim("figure 12", what, "FS", f"{longest} ({numbers})", longest == "FS")
+    what = "policies under which hybrid's relative wait is least"
+    yield _all("figure 12", what, (ranking(values)[0] == "zhang" for values in relative.values()))
+    ratio = _share(*(r.mean("cpu_s", CLUSTERS, "FS", s) / 3600 for s in ("giant", "individual")))
+    yield _about(
+        "figure 13",
+        "CPU hours of giant over those of individual",
+        "almost 3",
+        3,
+        ratio,
+        f"{ratio:.2f}",
+    )
+    less = [
+        1 - _share(*(r.mean("cpu_s", (c,), "FS", s) for s in ("zhang", "giant"))) for c in CLUSTERS
+    ]
+    numbers = f"{100 * min(less):.0f}-{percent(max(less))}"
+    agrees = all(0.075 <= part <= 0.25 for part in less)
+    yield Claim(
+        "figure 13",
+        "by how much hybrid holds fewer CPU hours than giant",
+        "10-20 %",
+        numbers,
+        agrees,
+    )
+    star_h = r.mean("cpu_s", ("Star",), "FS", "giant") / 3600
+    yield Claim(
+        "figure 13", "CPU hours of a giant job on Star", "under 600", f"{star_h:.0f}", star_h < 600
+    )
+
+
+def _single_clusters(r: ZhangResults) -> Iterator[Claim]:
+    """Star, RTC and LeMieux."""
+    waits = {p: _waits(r, "Star", p) for p in POLICIES}
+    least = (min(POLICIES, key=lambda p: waits[p][i]) == "FS" for i in range(len(STRATEGY_NAMES)))
+    yield _all("text, Star", "strategies that wait least under FS", least)
+    large = [c.is_large for c in r.plan.configurations]
+    share = sum(large) / len(large)
+    yield _about("text, RTC", "workflows wider than 128", "about 30 %", 0.3, share, percent(share))
+    least = (ranking(_waits(r, "RTC", p, lambda c: not c.is_large))[0] == "zhang" for p in POLICIES)
+    yield _all(
+        "figure 14", "policies under which hybrid waits least for small workflows on RTC", least
+    )
+    most = (ranking(_waits(r, "RTC", p, lambda c: c.is_large))[-1] == "giant" for p in POLICIES)
+    yield _all("figure 14", "policies under which giant waits longest for large ones", most)
+    alone = [r.mean("individually", ("RTC",), p, "zhang", lambda c: c.is_large) for p in POLICIES]
+    mean = sum(alone) / len(alone)
+    what = "large workflows on RTC that hybrid sends task by task, at least in part"
+    yield Claim("text, RTC", what, "virtually all", percent(mean), mean >= 0.9)
+    both = (PRINTED_WAIT_S, {c: _waits(r, c, "FCFS") for c in CLUSTERS})
+    cuts = [
+        {c: 1 - _share(three[2], min(three[:2])) for c, three in waits.items()} for waits in both
+    ]
+    there, here = (max(cut, key=cut.__getitem__) for cut in cuts)
+    printed, ours = (f"{c} ({percent(cut[c])})" for c, cut in zip((there, here), cuts, strict=True))
+    what = "where hybrid cuts most off the better of the other two, FCFS"
+    yield Claim("text, LeMieux", what, printed, ours, there == here)
+
+
+def _applications(r: ZhangResults) -> Iterator[Claim]:
+    waits = {
+        app: [r.mean("wait_s", CLUSTERS, "FL", s, of_application(app)) for s in STRATEGY_NAMES]
+        for app in WIDTHS
+    }
+    individual, giant, _ = waits["gauss"]
+    numbers = f"{giant / 3600:.1f} h against {individual / 3600:.1f} h"
+    yield Claim(
+        "figure 15", "gauss: giant waits less than individual", "yes", numbers, giant < individual
+    )
+    worst = (ranking(waits[app])[-1] == "giant" for app in WIDTHS if app != "gauss")
+    yield _all("figure 15", "other applications for which giant waits longest", worst)
+    least = (ranking(three)[0] == "zhang" for three in waits.values())
+    yield _all("figure 15", "applications for which hybrid waits least", least)
+
+
+def _waits(
+    r: ZhangResults, cluster: str, policy: str, chosen: Chosen = every_one
+) -> Sequence[float]:
+    return [r.mean("wait_s", (cluster,), policy, s, chosen) for s in STRATEGY_NAMES]
+
+
+def _share(part: float, whole: float) -> float:
+    """Of nothing, nothing is a whole: if both wait 0, neither is better."""
+    if whole == 0:
+        if part == 0:
+            return 1.0
+        return math.inf
+    return part / whole
+
+
+def _all(where: str, what: str, cases: Iterable[bool]) -> Claim:
+    """That something is so in all cases."""
+    found = list(cases)
+    return Claim(
+        where, what, f"{len(found)} of {len(found)}", f"{sum(found)} of {len(found)}", all(found)
+    )
+
+
+def _about(
+    where: str, what: str, words: str, printed: float, ours: float, ours_words: str
+) -> Claim:
+    return Claim(where, what, words, ours_words, abs(ours - printed) <= 0.25 * printed)

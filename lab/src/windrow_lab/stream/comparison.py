@@ -1,0 +1,103 @@
+"""One workload under several policies at one utilization: what `windrow stream` shows."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from windrow.errors import UserError
+from windrow.model.graph import Ints
+from windrow.model.workflow import Floats
+from windrow.streams import find_estimates, find_policy, find_selection
+from windrow_lab.stream.metrics import StreamFigures, StreamRun, columns, figures
+from windrow_lab.stream.simulation import Simulator
+from windrow_lab.stream.stability import verdict
+from windrow_lab.stream.workload import draw_workload
+
+_FEWEST = 30  # below that, nothing is left after the warm-up that a mean could be taken of
+_TRACE_ROWS = 200_000
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyRun:
+    """What one policy gave. `trace` has rows of time, processors at work, waiting for, kept."""
+
+    figures: StreamFigures
+    run: StreamRun
+    trace: Floats
+    keeps_up: bool | None
+    """None if the stream is too short to tell."""
+
+
+@dataclass(frozen=True, slots=True)
+class StreamComparison:
+    """All policies on the same workflows with the same arrivals."""
+
+    workload: str
+    utilization: float
+    slots: int
+    workflows: int
+    selection: str
+    estimates: str
+    seed: int
+    jobs: float
+    tasks: Ints
+    """Of each workflow, added entries and exits included."""
+    last_arrival_s: float
+    runs: tuple[PolicyRun, ...]
+
+
+def compare_streams(
+    policies: Sequence[str],
+    *,
+    workload: str = "mixture",
+    utilization: float = 0.5,
+    slots: int = 100,
+    workflows: int = 3000,
+    selection: str = "random",
+    estimates: str = "exact",
+    seed: int = 0,
+    jobs: float = 0.0,
+) -> StreamComparison:
+    """Draw a workload and run it under each policy, given by name. UserError for what cannot be
+    used."""
+    chosen = list({policy.name: policy for policy in map(find_policy, policies)}.values())
+    find_selection(selection)
+    source = find_estimates(estimates)
+    if workflows < _FEWEST:
+        raise UserError(
+            f"a stream needs at least {_FEWEST} workflows to be measured, not {workflows}"
+        )
+    drawn = draw_workload(workload, workflows=workflows, seed=seed, jobs=jobs)
+    simulator = Simulator(drawn, slots, selection=selection, seed=seed)
+    arrival_s = drawn.arrivals_s(utilization, slots)
+    lengths_s = simulator.lengths_s(source)
+    until_s = float(arrival_s[-1])
+    runs = []
+    for policy in chosen:
+        outcome = simulator.run(
+            policy,
+            arrival_s,
+            lengths_s=lengths_s,
+            until_s=until_s,
+            trace_rows=_TRACE_ROWS,
+            trace_from_s=until_s / 3,
+        )
+        result = figures(simulator, outcome, policy.name, utilization)
+        runs.append(
+            PolicyRun(
+                result, columns(simulator, outcome), outcome.trace, verdict(simulator, result)
+            )
+        )
+    tasks = simulator.layout.flows[:, 1].copy()
+    return StreamComparison(
+        workload,
+        utilization,
+        slots,
+        workflows,
+        selection,
+        estimates,
+        seed,
+        jobs,
+        tasks,
+        until_s,
+        tuple(runs),
+    )

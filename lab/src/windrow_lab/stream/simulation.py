@@ -1,0 +1,186 @@
+"""Runs a workload on a simulated pool: compiled (`Simulator`), or by the very object that serves a
+real one.
+
+Law: both ways give the same starts, task by task (tests/unit/streams). A million task events take
+about a quarter of a second compiled, and some fifteen by the pool, which also takes policies that
+the kernels do not know.
+"""
+
+import heapq
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from windrow.errors import UserError
+from windrow.model.graph import Ints
+from windrow.model.workflow import Floats
+from windrow.streams import Estimates, Pool, Start, TaskFinished, WorkflowArrived, find_selection
+from windrow.streams import policies as p
+from windrow.streams.estimates import Exact, length_s
+from windrow_lab.kernels import streams as kernel
+from windrow_lab.stream.layout import Layout, lay_out
+from windrow_lab.stream.workload import Workload
+
+_NO_DEPTH = 1 << 40
+
+
+@dataclass(frozen=True, slots=True)
+class StreamOutcome:
+    """When each task started and ended (NaN: not within the simulated time), and sums over that
+    time."""
+
+    arrival_s: Floats
+    start_s: Floats
+    end_s: Floats
+    busy_s: float
+    kept_s: float
+    """Processor-seconds that stood idle because they were kept for a workflow."""
+    in_system: int
+    """Workflows not finished at the end of the simulated time."""
+    events: int
+    trace: Floats
+    """Rows of time, processors at work, processors that waiting eligible tasks could use,
+    processors kept."""
+
+
+class Simulator:
+    """A workload on `slots` processors, ready to be run under many policies and utilizations."""
+
+    def __init__(
+        self, workload: Workload, slots: int = 100, *, selection: str = "random", seed: int = 0
+    ) -> None:
+        widest = max(int(w.cores.max()) for w in workload.workflows)
+        if widest > slots:
+            raise UserError(f"the workload has a task of {widest} cores, but the pool has {slots}")
+        self.workload = workload
+        self.slots = slots
+        self.seed = seed
+        self.selection = selection
+        self.layout: Layout = lay_out(workload.workflows, find_selection(selection), seed)
+
+    @cached_property
+    def empty_s(self) -> Floats:
+        """The makespan of each workflow alone on the pool: the same simulation, with arrivals too
+        rare to meet."""
+        apart_s = float(self.workload.work_s.max()) + 1.0
+        arrival_s = apart_s * np.arange(len(self.workload), dtype=np.float64)
+        outcome = self.run(p.Backfilling(), arrival_s)
+        return self.by_workflow(np.maximum, outcome.end_s) - arrival_s
+
+    @property
+    def cores(self) -> Ints:
+        """Of each task, all workflows end to end."""
+        return self.layout.tasks[:-1, kernel.CORES]
+
+    def by_workflow(self, function: np.ufunc, values: Floats) -> Floats:
+        """The tasks' values brought together for each workflow, by `np.maximum`, `np.add` and the
+        like."""
+        return np.asarray(function.reduceat(values, self.layout.flows[:, kernel.FIRST]))
+
+    @cached_property
+    def exact_length_s(self) -> Floats:
+        """The length of each workflow by its true run times (see `streams.estimates`)."""
+        return self.lengths_s(Exact())
+
+    def lengths_s(self, estimates: Estimates) -> Floats:
+        """The length of each workflow by estimates that learn from each workflow before they see
+        the next."""
+        lengths = []
+        for number, workflow in enumerate(self.workload.workflows):
+            lengths.append(length_s(workflow, estimates.runtimes_s(number, workflow), self.slots))
+            estimates.learn(workflow, workflow.runtime_s.tolist())
+        return np.array(lengths)
+
+    def run(
+        self,
+        policy: p.Policy,
+        arrival_s: Floats,
+        *,
+        lengths_s: Floats | None = None,
+        until_s: float = math.inf,
+        trace_rows: int = 0,
+        trace_from_s: float = 0.0,
+    ) -> StreamOutcome:
+        """All arrivals by the compiled simulation, up to `until_s`. `lengths_s` are exact if not
+        given."""
+        if lengths_s is None:
+            if isinstance(policy, p.DueDates):
+                lengths_s = self.exact_length_s
+            else:
+                lengths_s = np.zeros(len(self.workload))
+        place = [
+            policy.place(a, n) for a, n in zip(arrival_s.tolist(), lengths_s.tolist(), strict=True)
+        ]
+        rules = kernel.StreamRules(self.slots, *_code(policy), until_s, trace_from_s)
+        layout = self.layout
+        times = np.full((len(layout.runtime_s), 3), np.nan)
+        times[:, kernel.RUNTIME_S] = layout.runtime_s
+        sums = np.zeros(kernel.SUMS)
+        trace = np.zeros((trace_rows, kernel.TRACE_COLUMNS))
+        room = np.zeros(kernel.HEAP + 2 * self.slots, dtype=np.int64)
+        tables = (
+            layout.tasks.copy(),
+            layout.flows.copy(),
+            layout.edges,
+            room,
+            times,
+            np.zeros(self.slots),
+        )
+        kernel.simulate(rules, arrival_s, np.array(place), *tables, sums, trace)
+        end_s = times[:, kernel.END_S]
+        return StreamOutcome(
+            arrival_s,
+            start_s=times[:, kernel.START_S].copy(),
+            end_s=np.where(end_s <= until_s, end_s, np.nan),
+            busy_s=float(sums[kernel.BUSY_S]),
+            kept_s=float(sums[kernel.KEPT_S]),
+            in_system=int(sums[kernel.IN_SYSTEM]),
+            events=int(sums[kernel.EVENTS]),
+            trace=trace[: int(sums[kernel.TRACED])],
+        )
+
+
+def _code(policy: p.Policy) -> tuple[int, float, int]:
+    match policy:
+        case p.Backfilling() | p.DueDates():
+            return kernel.BF, 0.0, 0
+        case p.StrictReservation(exact=False):
+            return kernel.SR, 0.0, _NO_DEPTH
+        case p.ScaledParallelism():
+            return kernel.SLOP, policy.fraction, _NO_DEPTH
+        case p.FutureEligibleSets():
+            return kernel.FES, 0.0, min(policy.depth, _NO_DEPTH)
+        case _:
+            raise UserError(
+                f"policy {policy.name} is for real pools and run_by_pool; simulations support "
+                "bf, due, fes, slop, sr"
+            )
+
+
+def run_by_pool(
+    pool: Pool, workload: Workload, arrival_s: Sequence[float]
+) -> tuple[list[Floats], list[Floats]]:
+    """Starts and ends of the tasks of each workflow, by the very object that serves a real pool."""
+    start_s = [np.full(len(w), np.nan) for w in workload.workflows]
+    end_s = [np.full(len(w), np.nan) for w in workload.workflows]
+    running: list[tuple[float, int, Start]] = []
+    begun = arrived = 0
+    while running or arrived < len(workload):
+        if running and (arrived == len(workload) or running[0][0] <= arrival_s[arrived]):
+            now_s, _, done = heapq.heappop(running)
+            runtime_s = float(workload.workflows[done.number].runtime_s[done.task])
+            starts = pool.handle(TaskFinished(done.number, done.task, runtime_s))
+        else:
+            now_s = arrival_s[arrived]
+            starts = pool.handle(WorkflowArrived(arrived, workload.workflows[arrived], now_s))
+            arrived += 1
+        for start in starts:
+            begun += 1
+            start_s[start.number][start.task] = now_s
+            end = now_s + float(workload.workflows[start.number].runtime_s[start.task])
+            end_s[start.number][start.task] = end
+            heapq.heappush(running, (end, begun, start))
+    return start_s, end_s

@@ -1,0 +1,99 @@
+"""Limits on resources (TRES, as Slurm calls them) that accounts set, and how wide a job of whole
+nodes may be.
+
+Rule 1: a job is never larger than what its user, account or QOS may have at a time: it could never
+start.
+Rule 2: as in Slurm, the first that limits a resource counts, of the partition's QOS, the job's QOS
+and the association. Only of the limits on groups of jobs all count, up to the topmost account,
+if no QOS sets one.
+Rule 3: a whole node takes all its cores and GPUs, and all its memory if Slurm counts memory.
+What it would take of other resources (billing, licenses, types of GPUs) is not known here: Slurm
+then lets the job wait, and says why.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from windrow.model.resources import GPUS, NodeShape
+
+# What limits a single job, by the names under which sacctmgr shows it: for each job, or for all of
+# them at a time.
+LIMITS = ("MaxTRES", "MaxTRESPerNode", "MaxTRESPerUser", "MaxTRESPerAccount", "GrpTRES")
+_OF_GROUPS = "GrpTRES"
+_PER_NODE = "MaxTRESPerNode"
+_AMOUNT = re.compile(r"(\d+(?:\.\d+)?)([KMGTP]?)")
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A QOS or an association as the accounts show it. `name` is what people call it."""
+
+    name: str
+    is_qos: bool
+    row: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """The most that one job may have of a resource; of memory in bytes. `name` says in Slurm's
+    words what sets it."""
+
+    resource: str
+    amount: int
+    name: str
+    is_per_node: bool = False
+
+    def most_nodes(self, shape: NodeShape) -> int | None:
+        """How many whole nodes that is, if all are like this; None: any number."""
+        each = _takes(self.resource, shape)
+        if not each:
+            return None
+        if self.is_per_node:
+            if each <= self.amount:
+                return None
+            return 0
+        return self.amount // each
+
+
+def parse_tres(text: str) -> Iterator[tuple[str, int, str]]:
+    """The resources of `cpu=8,mem=4G,gres/gpu=2` with their amounts, and each as it is written;
+    memory in bytes."""
+    for one in filter(None, text.split(",")):
+        resource, _, value = one.partition("=")
+        match = _AMOUNT.fullmatch(value)
+        if match:
+            unit = match[2] or ("M" if resource == "mem" else "")
+            yield resource, int(float(match[1]) * 1024 ** " KMGTP".index(unit or " ")), one
+
+
+def bounds_of(rules: Iterable[Rule], *, counts_memory: bool = True) -> list[Bound]:
+    """All that bounds a job, by these rules in the order in which Slurm looks at them."""
+    every = list(rules)
+    found = list[Bound]()
+    for limit in LIMITS:
+        taken = set[str]()
+        for rule in every:
+            told = [one for one in parse_tres(rule.row.get(limit, "")) if one[0] not in taken]
+            found += [
+                Bound(resource, amount, f"{limit} {text} of {rule.name}", limit == _PER_NODE)
+                for resource, amount, text in told
+                if counts_memory or resource != "mem"
+            ]
+            if rule.is_qos or limit != _OF_GROUPS:
+                taken.update(resource for resource, _, _ in told)
+    return found
+
+
+def tightest(bounds: Iterable[Bound], shape: NodeShape) -> tuple[int, Bound] | None:
+    """How many nodes like this a job may have, and what says so; None if nothing does."""
+    found = [(most, bound) for bound in bounds if (most := bound.most_nodes(shape)) is not None]
+    return min(found, key=lambda pair: pair[0], default=None)
+
+
+def _takes(resource: str, shape: NodeShape) -> int:
+    """What a whole node takes of a resource; 0 if that is not known."""
+    kind, _, name = resource.partition("/")
+    if kind == "gres":
+        return dict(shape.counts).get(GPUS if name == "gpu" else name, 0)
+    return {"cpu": shape.cores, "mem": shape.memory_bytes or 0, "node": 1}.get(resource, 0)

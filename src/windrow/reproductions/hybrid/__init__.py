@@ -1,1 +1,0 @@
-"""Zhang's thesis, chapter 5: hybrid rescheduling over batch queues, against static and dynamic ways."""

@@ -1,0 +1,559 @@
+"""The story of a run, told from its records: what became of each job and each task. Pure.
+
+What people see (status, report, explanations) comes from here, never from the core, whose memory
+ends with a job. A journal keeps the records of a real run; a simulated run (`lab.trial`) makes the
+same ones, so that its story is told by the same code. States and what may follow what are in
+`story.states`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, get_args
+
+from windrow.agent.order import Moved
+from windrow.model import Workflow
+from windrow.model.cause import Cause
+from windrow.story import events as e
+from windrow.story.avoidance import Avoidance
+from windrow.story.journal import Record
+from windrow.story.local_places import LocalPlaces
+from windrow.story.lost_files import LostFile
+from windrow.story.states import JOB_MOVES, TASK_MOVES, AttemptState, JobStage, TaskState
+from windrow.strategies import Decision, JobPlan
+
+
+@dataclass(slots=True)
+class TaskAttempt:
+    """One try at a task."""
+
+    job: int
+    started_s: float
+    nodes: tuple[int, ...] = ()
+    ended_s: float | None = None
+    outcome: AttemptState = AttemptState.RUNNING
+    exit: int | None = None
+    signal: int | None = None
+    why: str = ""
+    cause: str = ""
+    tail: str = ""
+    peak_bytes: int = 0
+    cpu_s: float = 0.0
+    sizes: tuple[int, ...] = ()
+    """Bytes of each output, if it finished."""
+    number: int = 1
+    """What its agent called it, and its output."""
+    before_s: float = 0.0
+    """What earlier attempts had done and kept."""
+    near_bytes: int = 0
+    """Of what it read, so much was on its node alone when it started."""
+    local: tuple[str, ...] = ()
+    """Outputs that were on its node alone when it finished."""
+    moved: tuple[Moved, ...] = ()
+    """What came to its node for it, was found there, or left it, if that has a disk of its
+    own."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """If a task had finished before the run began that this story is of: in which run, when, on
+    which hosts."""
+
+    run: str
+    started_s: float
+    ended_s: float
+    hosts: tuple[str, ...] = ()
+    sizes: tuple[int, ...] = ()
+
+
+@dataclass(slots=True)
+class TaskStory:
+    """What became of a task."""
+
+    state: TaskState = TaskState.PENDING
+    job: int | None = None
+    attempts: list[TaskAttempt] = field(default_factory=list)
+    dropped: list[tuple[int, str]] = field(default_factory=list)
+    refused: list[tuple[int, str]] = field(default_factory=list)
+    """Jobs in which a disk refused what it made, each with why."""
+    undone: list[tuple[float, LostFile]] = field(default_factory=list)
+    """When it was to run again although it had finished or failed, and for which file."""
+    kept: Kept | None = None
+    """If it had finished before, if it has not run in this run."""
+    saved_s: float = 0.0
+    """What is done of it by its last checkpoint, and when that was heard."""
+    saved_at_s: float = 0.0
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """Bytes of its outputs, in their order, as they were when it made them; empty if it has
+        not."""
+        made = self.kept or self.last
+        if made is None:
+            return ()
+        return made.sizes
+
+    @property
+    def last(self) -> TaskAttempt | None:
+        """The attempt that tells how it stands: the one that finished it, else the latest."""
+        is_done = self.state is TaskState.FINISHED
+        done = (
+            a for a in reversed(self.attempts) if is_done and a.outcome is AttemptState.FINISHED
+        )
+        return next(done, self.attempts[-1] if self.attempts else None)
+
+
+@dataclass(slots=True)
+class JobStory:
+    """What became of a job. `outcome`: None while it is in the system."""
+
+    plan: JobPlan
+    decision: int
+    planned_s: float
+    id: str | None = None
+    submitted_s: float | None = None
+    started_s: float | None = None
+    ended_s: float | None = None
+    outcome: JobStage | None = None
+    why: str = ""
+    cause: str = ""
+    hosts: tuple[str, ...] = ()
+    is_asked_to_stop: bool = False
+    reason: str = ""
+    """The queue's latest word for why it waits."""
+    limit_s: int | None = None
+    """The time after which it is ended; None if there is no limit."""
+
+    taken_by: int | None = None
+    """The job that took it over and ran its tasks on its own nodes."""
+
+    @property
+    def note(self) -> str:
+        """What is to be said of it beside its state."""
+        return self.why or ("" if self.taken_by is None else f"taken over by job {self.taken_by}")
+
+    @property
+    def queue_started_s(self) -> float | None:
+        """When the queue gave it nodes; None if it has not, or another job took it over
+        before."""
+        if self.taken_by is None:
+            return self.started_s
+        return None
+
+    @property
+    def state(self) -> JobStage:
+        """In one word."""
+        if self.outcome is not None:
+            return self.outcome
+        if self.started_s is not None:
+            return JobStage.RUNNING
+        if self.id is not None:
+            return JobStage.WAITING
+        return JobStage.PLANNED
+
+
+@dataclass(slots=True)
+class DecisionStory:
+    """One decision, and whose forecast it was based on."""
+
+    at_s: float
+    decision: Decision
+    forecast: str
+
+
+@dataclass(frozen=True, slots=True)
+class Addition:
+    """Tasks that joined the run: when, the first of them, how many, and the event that tells all of
+    them."""
+
+    at_s: float
+    first: int
+    count: int
+    event: e.TasksAdded
+
+
+@dataclass
+class RunStory:
+    """Everything that happened in a run so far."""
+
+    workflow: Workflow
+    tasks: list[TaskStory]
+    jobs: dict[int, JobStory] = field(default_factory=dict)
+    decisions: list[DecisionStory] = field(default_factory=list)
+    begun_s: float | None = None
+    resumed_s: list[float] = field(default_factory=list)
+    last_s: float = 0.0
+    trouble: str = ""
+    is_stopped: bool = False
+    additions: list[Addition] = field(default_factory=list)
+    avoidance: Avoidance = field(default_factory=Avoidance, compare=False)
+    """Nodes on which jobs failed."""
+    copied: dict[int, set[int]] = field(default_factory=dict)
+    """The jobs that have a task, or a copy of it, if any was planned with a copy."""
+    transfers: list[e.FileEvent] = field(default_factory=list)
+    """What became of files that had to be moved, in order."""
+    local: LocalPlaces = field(default_factory=LocalPlaces)
+    """Files that are on nodes of jobs alone."""
+    strays: list[tuple[str, str]] = field(default_factory=list)
+    """States that followed each other although the tables say that they do not."""
+
+    @staticmethod
+    def of(workflow: Workflow, records: Iterable[Record]) -> RunStory:
+        """The story that these records tell of the workflow."""
+        story = RunStory(workflow, [TaskStory() for _ in range(len(workflow))])
+        for record in records:
+            story.hear(record)
+        return story
+
+    def count(self, state: TaskState) -> int:
+        """How many tasks are in this state."""
+        return sum(task.state == state for task in self.tasks)
+
+    def addition(self, name: str) -> Addition | None:
+        """What was added by the request of this id; None: nothing was."""
+        return next((one for one in self.additions if one.event.id == name), None)
+
+    @property
+    def added(self) -> int:
+        """How many tasks joined the run."""
+        return sum(one.count for one in self.additions)
+
+    @property
+    def kept(self) -> int:
+        """How many tasks had finished in the run that this one continues."""
+        return sum(task.kept is not None for task in self.tasks)
+
+    def sizes(self) -> dict[int, int]:
+        """Bytes of the files of the workflow, by number: as measured when they were made, else as
+        declared."""
+        found = {
+            number: file.size_bytes
+            for number, file in enumerate(self.workflow.files)
+            if file.size_bytes
+        }
+        return found | self.measured()
+
+    def measured(self) -> dict[int, int]:
+        """Bytes of the files that were made, by number."""
+        found = dict[int, int]()
+        for number, task in enumerate(self.tasks):
+            found |= zip(self.workflow.outputs.of(number).tolist(), task.sizes, strict=False)
+        return found
+
+    def transferred(self, event: e.FileEvent) -> None:
+        """Files came or went; what jobs had on their nodes was not at a place of its own."""
+        self.transfers += [] if e.is_local(event) else [event]
+
+    @property
+    def elsewhere(self) -> set[str]:
+        """Places of files, beside home, that have something of the run."""
+        places: set[str] = set()
+        for event in self.transfers:
+            if isinstance(event, e.FilesMoved):
+                places |= {event.origin, event.to} - {""}
+            elif isinstance(event, e.FilesGone) and not event.files:
+                places.discard(event.place)
+        return places
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether every task is done."""
+        return all(task.state == TaskState.FINISHED for task in self.tasks)
+
+    def hear(self, record: Record) -> None:
+        """One record more."""
+        self.local.note(record)
+        self.take_in(record.event, record.at_s, record.detail)
+
+    def take_in(self, event: e.Event, at_s: float, detail: Mapping[str, Any] | None = None) -> None:
+        """One event more, with its exact time and what is known of it beyond what the core
+        needs."""
+        if (
+            not isinstance(event, e.RunBegan) or self.begun_s is None
+        ):  # to look again is no progress
+            self.last_s = max(self.last_s, at_s)
+        _TOLD[type(event)](self, event, at_s, detail or _NOTHING)
+
+    def _move(self, task: TaskStory, state: TaskState) -> None:
+        if state is not task.state and state not in TASK_MOVES[task.state]:
+            self.strays.append((task.state, state))
+        task.state = state
+
+    def _run_began(self, event: e.RunBegan, at_s: float, _detail: Any) -> None:
+        if self.begun_s is None:
+            self.begun_s = at_s
+        else:
+            self.resumed_s.append(at_s)
+        self.is_stopped = False
+        self.trouble = ""
+        for number, task in enumerate(self.tasks) if event.retry else ():
+            if task.state in (TaskState.FAILED, TaskState.BLOCKED):
+                self._move(task, TaskState.PENDING)
+                if where := self.copied.get(number):  # it was blocked there, and no longer is
+                    self._move(task, TaskState.SUBMITTED)
+                    task.job = min(where)
+
+    def _run_stopped(self, _event: e.RunStopped, _at_s: float, _detail: Any) -> None:
+        self.is_stopped = True
+        for job in self.jobs.values():
+            job.is_asked_to_stop |= job.outcome is None
+
+    def _tasks_added(self, event: e.TasksAdded, at_s: float, _detail: Any) -> None:
+        first = len(self.tasks)
+        out = (TaskState.FAILED, TaskState.BLOCKED)
+        self.workflow = event.to(self.workflow)
+        self.tasks += [TaskStory() for _ in event.added.tasks]
+        self.additions.append(Addition(at_s, first, len(event.added.tasks), event))
+        for number in [n for n, task in enumerate(self.tasks) if task.state in out]:
+            self._block(number)
+
+    def _jobs_planned(self, event: e.JobsPlanned, at_s: float, detail: Any) -> None:
+        self.decisions.append(DecisionStory(at_s, event.decision, str(detail.get("forecast", ""))))
+        for plan in event.decision.jobs:
+            number = len(self.jobs)
+            limit_s = detail.get("limit_s", plan.requested_s)
+            self.jobs[number] = JobStory(plan, len(self.decisions) - 1, at_s, limit_s=limit_s)
+            for member in plan.tasks:
+                task = self.tasks[member]
+                self._move(task, TaskState.SUBMITTED)
+                task.job = number
+                if member in self.copied:
+                    self.copied[member].add(number)
+            for copy in plan.copies:
+                if (home := self.tasks[copy].job) is not None:
+                    self.copied.setdefault(copy, {home}).add(number)
+
+    def _job(self, event: e.JobEvent, at_s: float, detail: Any) -> None:
+        job = self.jobs[event.job]
+        before = job.state
+        match event:
+            case e.JobSubmitted():
+                job.id = event.id
+                job.submitted_s = (
+                    at_s if job.submitted_s is None else job.submitted_s
+                )  # found again: the first counts
+            case e.JobStarted() | e.JobTaken():
+                job.started_s = at_s
+                job.hosts = tuple(detail.get("hosts", ()))
+                job.taken_by = event.by if isinstance(event, e.JobTaken) else job.taken_by
+            case e.JobEnded():
+                has_more = any(
+                    self.tasks[task].state != TaskState.FINISHED for task in job.plan.all_tasks
+                )
+                ended = JobStage.ENDED if job.started_s is not None else JobStage.STOPPED
+                ended = JobStage.CANCELLED if job.is_asked_to_stop and has_more else ended
+                self._close(event.job, at_s, ended, job.why)
+            case e.JobWithdrawn():
+                job.why = event.why
+            case e.JobKilled():
+                job.cause = str(event.cause)
+                if event.node:
+                    site = job.plan.site
+                    self.avoidance.failed(
+                        f"{event.node} ({site})" if site else event.node, event.at_s
+                    )
+                self._close(event.job, at_s, JobStage.KILLED, event.why)
+            case e.JobRejected():
+                self.trouble = (
+                    self.trouble if job.plan.site else event.why
+                )  # one of several sites gets no more
+                self._close(event.job, at_s, JobStage.REJECTED, event.why)
+        after = job.state
+        if after is not before and after not in JOB_MOVES[before]:
+            self.strays.append((before, after))
+
+    def _close(self, number: int, at_s: float, outcome: JobStage, why: str) -> None:
+        job = self.jobs[number]
+        job.ended_s = at_s
+        job.outcome = outcome
+        job.why = why
+        for member in job.plan.all_tasks:
+            task = self.tasks[member]
+            for attempt in task.attempts if member in self.copied else task.attempts[-1:]:
+                if attempt.job == number and attempt.outcome == AttemptState.RUNNING:
+                    self._cut_short(task, attempt, at_s, why or "its job ended", job.cause)
+                    if member in self.copied and task.state is TaskState.FINISHED:
+                        attempt.outcome = AttemptState.SUPERSEDED
+                        attempt.why = _BEATEN
+            self._leave(member, number, (TaskState.SUBMITTED, TaskState.RUNNING))
+
+    @staticmethod
+    def _cut_short(
+        task: TaskStory, attempt: TaskAttempt, at_s: float, why: str, cause: str
+    ) -> None:
+        """An attempt ended through no fault of its own; what it had done is lost, unless it wrote a
+        checkpoint."""
+        if task.saved_s > attempt.before_s:
+            attempt.outcome = AttemptState.KEPT
+        else:
+            attempt.outcome = AttemptState.LOST
+        attempt.ended_s = at_s
+        attempt.why = why
+        attempt.cause = cause
+
+    def _leave(self, number: int, job: int, states: tuple[TaskState, ...]) -> None:
+        """The task is in this job no more; if it was in one of these states there, then it is where
+        a copy of it is."""
+        task = self.tasks[number]
+        if number in self.copied:
+            states = (*states, TaskState.RUNNING)
+        elsewhere = self.copied.get(number, set())
+        elsewhere.discard(job)
+        if elsewhere:
+            running = [a.job for a in task.attempts if a.outcome is AttemptState.RUNNING]
+        else:
+            running = []
+        if task.job == job and task.state in states:
+            task.job = min(running or elsewhere, default=None)
+            if task.job is None:
+                state = TaskState.PENDING
+            else:
+                state = TaskState.SUBMITTED
+            self._move(task, TaskState.RUNNING if running else state)
+            if task.job is None:
+                self._block_if_waiting(number)
+
+    def _task(self, event: e.TaskEvent, at_s: float, detail: Any) -> None:
+        task = self.tasks[event.task]
+        is_open = (
+            task.state != TaskState.FINISHED
+        )  # else it has finished in a job that was given up
+        match event:
+            case e.TaskStarted():
+                task.job = event.job
+                if is_open:
+                    self._move(task, TaskState.RUNNING)
+                number = detail.get("attempt", len(task.attempts) + 1)
+                nodes = tuple(detail.get("nodes", ()))
+                before_s = task.saved_s
+                near_bytes = detail.get("near_bytes", 0)
+                made = TaskAttempt(
+                    event.job, at_s, nodes, number=number, before_s=before_s, near_bytes=near_bytes
+                )
+                task.attempts.append(made)
+            case e.TaskCheckpointed():
+                task.saved_s = event.done_s
+                task.saved_at_s = at_s
+                for attempt in task.attempts[-1:]:
+                    attempt.before_s = min(attempt.before_s, event.done_s)
+                    if event.ended:
+                        self._cut_short(task, attempt, at_s, "its time in this job was over", "")
+                        self._move(task, TaskState.SUBMITTED)
+            case e.TaskFinished():
+                self.copied.get(event.task, set()).clear()
+                _attempt_over(task, AttemptState.FINISHED, at_s, detail)
+                self._move(task, TaskState.FINISHED)
+            case e.TaskKept():
+                self._move(task, TaskState.FINISHED)
+                lists: Any = {key: tuple(detail.get(key, ())) for key in ("hosts", "sizes")}
+                task.kept = Kept(**{**detail, **lists})
+            case e.TaskRetried():
+                _attempt_over(task, AttemptState.FAILED, at_s, detail)
+                if is_open and not any(a.outcome is AttemptState.RUNNING for a in task.attempts):
+                    self._move(task, TaskState.SUBMITTED)
+            case e.TaskFailed():
+                _attempt_over(task, AttemptState.FAILED, at_s, detail)
+                if is_open:
+                    self._move(task, TaskState.FAILED)
+                    self._block(event.task)
+            case e.TaskDropped() if detail.get("cause") == Cause.SUPERSEDED:
+                _attempt_over(task, AttemptState.SUPERSEDED, at_s, {**detail, "job": event.job})
+                self._leave(event.task, event.job, (TaskState.SUBMITTED,))
+            case e.TaskDropped() if detail.get("cause") in (Cause.VOLUME, Cause.MEMORY):
+                _attempt_over(task, AttemptState.LOST, at_s, {**detail, "job": event.job})
+                self._leave(event.task, event.job, (TaskState.SUBMITTED, TaskState.RUNNING))
+            case e.TaskDropped() | e.CopyFailed():
+                task.dropped.append((event.job, str(detail.get("why", ""))))
+                self._leave(event.task, event.job, (TaskState.SUBMITTED,))
+                if isinstance(event, e.CopyFailed) and task.state is TaskState.PENDING:
+                    self._move(task, TaskState.FAILED)
+                    self._block(event.task)
+            case e.DiskRefused():
+                self._disk_refused(event, at_s, detail)
+            case e.TaskUndone():
+                self._task_undone(event.task, at_s, detail)
+
+    def _disk_refused(self, event: e.DiskRefused, at_s: float, detail: Any) -> None:
+        task = self.tasks[event.task]
+        task.refused.append((event.job, event.why))
+        if event.is_final:
+            _attempt_over(
+                task, AttemptState.FAILED, at_s, {**detail, "job": event.job, "why": event.why}
+            )
+            self._move(task, TaskState.FAILED)
+            self._block(event.task)
+        elif task.state is TaskState.RUNNING:
+            _attempt_over(task, AttemptState.LOST, at_s, {**detail, "job": event.job})
+            self._move(task, TaskState.SUBMITTED)
+
+    def _task_undone(self, number: int, at_s: float, detail: Any) -> None:
+        task = self.tasks[number]
+        had_failed = task.state == TaskState.FAILED
+        self._move(task, TaskState.PENDING)
+        task.job = None
+        task.kept = None
+        task.saved_s = 0.0
+        task.undone.append((at_s, LostFile(**detail)))
+        if not had_failed:
+            self._block_if_waiting(number)
+            return
+        for other in self.tasks:
+            if other.state == TaskState.BLOCKED:
+                self._move(other, TaskState.PENDING)
+        for failed, other in enumerate(self.tasks):
+            if other.state == TaskState.FAILED:
+                self._block(failed)
+
+    def _block_if_waiting(self, number: int) -> None:
+        """A task that is pending waits for one that has failed, or that waits for such a one."""
+        parents = self.workflow.parents.of(number).tolist()
+        if any(
+            self.tasks[parent].state in (TaskState.FAILED, TaskState.BLOCKED) for parent in parents
+        ):
+            self._move(self.tasks[number], TaskState.BLOCKED)
+            self._block(number)
+
+    def _block(self, failed: int) -> None:
+        stack = self.workflow.children.of(failed).tolist()
+        while stack:
+            number = stack.pop()
+            if self.tasks[number].state in (TaskState.PENDING, TaskState.SUBMITTED):
+                self._move(self.tasks[number], TaskState.BLOCKED)
+                stack += self.workflow.children.of(number).tolist()
+
+
+def _attempt_over(task: TaskStory, outcome: AttemptState, at_s: float, detail: Any) -> None:
+    """The latest attempt is over, or the one of this number, or in the job that was given up and
+    has finished it."""
+    job = detail.get("job")
+    number = detail.get("attempt")
+    mine = [a for a in reversed(task.attempts) if a.job == job or job is None]
+    attempt = next((a for a in mine if a.number == number), mine[0] if mine else None)
+    if attempt is None:
+        return
+    attempt.outcome = outcome
+    attempt.ended_s = at_s
+    attempt.started_s = detail.get("begun", attempt.started_s)
+    for name in _MEASURED.intersection(detail):
+        setattr(attempt, name, detail[name])
+    attempt.sizes = tuple(detail.get("sizes", ()))
+    attempt.local = tuple(detail.get("local", ()))
+    attempt.moved = tuple(Moved(*one) for one in detail.get("moved", ()))
+
+
+_BEATEN = "another attempt finished first"
+_NOTHING: Mapping[str, Any] = {}
+_MEASURED = frozenset(("exit", "signal", "why", "cause", "tail", "peak_bytes", "cpu_s"))
+_TOLD: Mapping[type[e.Event], Callable[[RunStory, Any, float, Any], None]] = {
+    e.RunBegan: RunStory._run_began,
+    e.RunStopped: RunStory._run_stopped,
+    e.TasksAdded: RunStory._tasks_added,
+    e.JobsPlanned: RunStory._jobs_planned,
+    **dict.fromkeys(get_args(e.JobEvent), RunStory._job),
+    **dict.fromkeys(get_args(e.TaskEvent), RunStory._task),
+    **dict.fromkeys(
+        get_args(e.FileEvent), lambda story, event, _at_s, _detail: story.transferred(event)
+    ),
+}
+"""What each event says."""

@@ -1,0 +1,227 @@
+"""From what the queue and the agents say to events of the run. Pure.
+
+Rule 1: what a job's agent wrote is taken in before the job is said to be over, so that no finished
+task is lost.
+"""
+
+from __future__ import annotations
+
+import errno
+import re
+from typing import assert_never
+
+from windrow.agent import event_file as agent
+from windrow.model.attempt import DONE, NOTICED, OUT_OF_TIME, Leaving
+from windrow.model.cause import Cause
+from windrow.queues.port import JobState, JobStatus
+from windrow.story import events as e
+from windrow.story.journal import Record
+
+_SIGNALLED = 128  # exit codes from here on: a signal ended it
+_NO_MEMORY = re.compile(
+    r"oom[-_ ]kill|out[ -]of[ -]memory|exceeded \w* ?memory limit|\bv?mem \S+ exceeded limit", re.I
+)
+"""What batch systems write into the output of a job that they kill for the memory that it takes."""
+_CAUSES = {
+    JobState.CANCELLED: (Cause.CANCELLED, "it was cancelled by someone else"),
+    JobState.NODE_FAILED: (Cause.NODE_FAILED, "a node failed"),
+    JobState.PREEMPTED: (Cause.PREEMPTED, "it was preempted"),
+    JobState.OUT_OF_MEMORY: (Cause.MEMORY, "it ran out of memory"),
+    JobState.ENDED: (Cause.AGENT, "its agent ended with code"),
+}
+
+
+def from_agent(job: int, record: agent.Record) -> Record | None:
+    """The event in a record of a job's agent; None if the run need not know."""
+    at = int(record.at)
+    event: e.Event
+    match record:
+        case agent.AgentStarted() if record.by_job is not None:
+            event = e.JobTaken(at, job, record.by_job, record.queue_id)
+        case agent.AgentStarted():
+            event = e.JobStarted(at, job)
+        case agent.AttemptStarted():
+            event = e.TaskStarted(at, job, record.task)
+        case agent.AttemptFinished():
+            event = e.TaskFinished(at, record.task)
+        case agent.OutputsCommitted():
+            return Record(
+                e.FilesMoved(at, record.files, e.job_place(job), "", 0, 0.0, job), None, record.at
+            )
+        case agent.AttemptFailed():
+            event = (
+                e.TaskFailed(at, record.task)
+                if record.final
+                else e.TaskRetried(at, job, record.task)
+            )
+        case agent.TaskDeclined() if record.has_failed:
+            event = e.CopyFailed(at, job, record.task)
+        case agent.AttemptSaved():
+            event = e.TaskCheckpointed(
+                at, job, record.task, int(record.done_s), record.ended, record.idle
+            )
+        case agent.CommitFailed():
+            event = _refused(job, record)
+        case agent.AttemptLost() if record.cause == Cause.SPACE:
+            event = e.DiskRefused(at, job, record.task, record.why)
+        case agent.AttemptLost() if record.cause == Cause.MEMORY:
+            event = e.TaskDropped(at, job, record.task, lacks_memory=True)
+        case agent.AttemptLost() if record.cause not in (Cause.SUPERSEDED, Cause.VOLUME):
+            return None
+        case agent.TaskDeclined() | agent.AttemptLost():
+            event = e.TaskDropped(at, job, record.task)
+        case agent.AgentLeft():
+            return None
+        case _:
+            assert_never(record)
+    # asdict() would copy deeply, which was a third of what the manager did while tasks were short
+    detail = {
+        name: getattr(record, name)
+        for name in record.__slots__
+        if name not in ("at", "task", "final", "has_failed")
+    }
+    for name in agent.SELDOM:
+        if not detail.get(name, True):
+            del detail[name]
+    if "local" in detail:  # which is true as long as this job has its nodes
+        detail["job"] = job
+    return Record(event, detail, record.at)
+
+
+def _refused(job: int, record: agent.CommitFailed) -> e.DiskRefused:
+    if record.errno in errno.errorcode:
+        number = f" ({errno.errorcode[record.errno]})"
+    else:
+        number = ""
+    why = (
+        f"its output {record.file} cannot be copied from its node to the shared folder: "
+        f"{record.why}{number}"
+    )
+    return e.DiskRefused(
+        int(record.at), job, record.task, why, is_final=record.cause != Cause.SPACE
+    )
+
+
+def from_given_up(job: int, record: agent.Record) -> Record | None:
+    """The same of a job that was given up: all that counts is what it finished, and is not on its
+    nodes alone."""
+    counts = isinstance(record, agent.AttemptFinished) and not record.local
+    if counts:
+        heard = from_agent(job, record)
+    else:
+        heard = None
+    if heard is None:
+        return None
+    return Record(heard.event, {**(heard.detail or {}), "job": job}, heard.at_s)
+
+
+def is_given_up(record: Record) -> bool:
+    """Whether a job is over of which no agent said that it leaves: one may still work."""
+    detail = record.detail or {}
+    return isinstance(record.event, e.JobKilled | e.JobEnded) and detail.get("agent", "") is None
+
+
+def end_s(ended_s: float | None, alive_s: float) -> float:
+    """When a job ended: by the queue's accounts, else at the last sign of life of its agent.
+
+    Some queues count whole seconds: within such a second it was its agent's last sign of life.
+    """
+    if ended_s is None or ended_s < alive_s < ended_s + 1:
+        return alive_s
+    return ended_s
+
+
+def _forgotten(job: int, at_s: float, *, was_asked: bool, last_word: Leaving | None) -> Record:
+    """The event of a job that the queue no longer knows."""
+    detail: dict[str, object] = {"state": "forgotten", "agent": last_word}
+    if was_asked or last_word == DONE:
+        return Record(e.JobEnded(int(at_s), job), detail, at_s)
+    if last_word == OUT_OF_TIME:
+        cause = Cause.TIME_LIMIT
+    else:
+        cause = Cause.LOST
+    killed = e.JobKilled(int(at_s), job, why="the queue no longer knows it", cause=cause)
+    return Record(killed, detail, at_s)
+
+
+def ending(
+    job: int,
+    status: JobStatus | None,
+    alive_s: float,
+    *,
+    was_asked: bool,
+    last_word: Leaving | None,
+    printed: str = "",
+) -> Record:
+    """The event of a job that is over.
+
+    `status` is None if the queue no longer knows it. `last_word` is what its agent said when it
+    left; None if it said nothing. `alive_s` is when the job was last known to run. `printed`:
+    the end of the job's output, if its agent said nothing: there the batch system may have said
+    why it killed it.
+    """
+    at_s = end_s(None if status is None else status.ended_s, alive_s)
+    if last_word is not None and (node := last_word.lost_node):
+        killed = e.JobKilled(
+            int(at_s), job, why=last_word.words, cause=Cause.NODE_FAILED, node=node
+        )
+        return Record(killed, {"state": "node lost", "agent": last_word}, at_s)
+    if status is None:
+        return _forgotten(job, at_s, was_asked=was_asked, last_word=last_word)
+    at = at_s
+    detail: dict[str, object] = {
+        "state": str(status.state),
+        "reason": status.reason,
+        "exit_code": status.exit_code,
+        "agent": last_word,
+    }
+    if status.state is JobState.TIMED_OUT or last_word == OUT_OF_TIME:
+        return Record(
+            e.JobKilled(int(at), job, why="its time was up", cause=Cause.TIME_LIMIT), detail, at
+        )
+    if last_word == NOTICED:
+        return Record(
+            e.JobKilled(int(at), job, why=_CAUSES[JobState.PREEMPTED][1], cause=Cause.PREEMPTED),
+            detail,
+            at,
+        )
+    if status.state is JobState.ENDED:
+        code = status.exit_code or 0
+    else:
+        code = None
+    has_failed = last_word is not None and 0 < (code or 0) < _SIGNALLED  # by itself, and said why
+    if code == 0 or (was_asked and not has_failed):
+        return Record(e.JobEnded(int(at), job), detail, at)
+    other = (Cause.CANCELLED, f"the queue killed it ({status.reason or 'no reason given'})")
+    cause, why = _CAUSES.get(status.state, other)
+    if last_word is None and (said := _no_memory(printed)):
+        cause, why = Cause.MEMORY, f"{_CAUSES[JobState.OUT_OF_MEMORY][1]}: {said}"
+    elif status.state is JobState.ENDED:
+        why = f"{why} {status.exit_code}" + (f": {last_word.words}" if last_word else "")
+    killed = e.JobKilled(
+        int(at), job, why=why, cause=cause, node=_blamed(cause, status.hosts, last_word)
+    )
+    return Record(killed, detail, at)
+
+
+def _no_memory(printed: str) -> str:
+    """The last line that says that memory ran out; empty if none does."""
+    return next(
+        (line.strip() for line in reversed(printed.splitlines()) if _NO_MEMORY.search(line)), ""
+    )
+
+
+def _blamed(cause: Cause, hosts: tuple[str, ...], last_word: Leaving | None) -> str:
+    """The node that failed the job, if it can be told: an agent that fell silent was on the
+    first one.
+
+    One that was still told to stop was not on the node that failed; that is known only if there
+    was one other.
+    """
+    if cause not in (Cause.NODE_FAILED, Cause.AGENT) or not hosts:
+        return ""
+    if last_word is None:
+        return hosts[0]
+    if cause is Cause.NODE_FAILED and len(hosts) == 2:
+        return hosts[1]
+    return ""

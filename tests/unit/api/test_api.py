@@ -1,0 +1,155 @@
+"""Runs from Python: by the same processes, journals and words as on the command line."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import subprocess
+import sys
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+import windrow
+from windrow import api
+from windrow.story.states import RunState
+
+CHAIN = """\
+tasks:
+  - {id: make, command: "echo made; echo 1 > a", outputs: a, runtime: 1s}
+  - {id: use, command: "cat a > b; test -e ok", inputs: a, outputs: b, runtime: 1s}
+"""
+SLOW = """\
+tasks:
+  - {id: "w{i}", matrix: {i: 1..3}, command: "sleep 30", runtime: 30s}
+"""
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "chain.yaml").write_text(CHAIN)
+    return tmp_path
+
+
+@pytest.mark.slow
+def test_a_run_from_its_start_to_its_report(here: Path) -> None:
+    planned = windrow.plan("chain.yaml")
+    assert [job.tasks for job in planned.jobs] == [("make", "use")]
+    assert not (here / ".windrow").exists()
+    run = windrow.run("chain.yaml", wait=True)
+    assert run.state == RunState.FAILED
+    assert {name: task.state for name, task in run.tasks.items()} == {
+        "make": "finished",
+        "use": "failed",
+    }
+    assert run.logs("make") == "made\n"
+    assert "exit code 1" in str(run.explain("use"))
+    (here / "ok").touch()
+    run.retry()
+    assert run.wait(60) == RunState.COMPLETE
+    assert (here / "b").read_text() == "1\n"
+    page = run.report(here / "page.html")
+    assert "make" in page.read_text()
+    names = [event.what for event in run.events()]
+    assert names[0] == "RunBegan"
+    assert names.count("TaskFinished") == 2
+    finished = [event.task for event in run.events() if event.what == "TaskFinished"]
+    assert finished == ["make", "use"]
+    assert windrow.run("chain.yaml") == run, "it is complete and up to date"
+    assert windrow.attach() == windrow.attach(run.name) == windrow.attach(run.folder) == run
+    assert windrow.runs() == [run]
+
+
+@pytest.mark.slow
+def test_tasks_join_a_run_that_is_over_and_one_that_is_not(here: Path) -> None:
+    (here / "ok").touch()
+    run = windrow.run("chain.yaml", wait=True)
+    (here / "more.yaml").write_text(
+        'tasks: [{id: more, command: "sleep 3; cat b > c", inputs: b, outputs: c, runtime: 3s}]\n'
+    )
+    assert run.add("more.yaml") == ("more",)
+    (here / "last.yaml").write_text(
+        'tasks:\n  - {id: last, command: "cat c > d", inputs: c, outputs: d, runtime: 1s}\n'
+    )
+    assert run.add("last.yaml") == ("last",)
+    assert run.wait(60) == RunState.COMPLETE
+    assert (here / "d").read_text() == "1\n"
+
+
+@pytest.mark.slow
+def test_a_run_is_cancelled_and_outlives_the_program_that_started_it(here: Path) -> None:
+    (here / "slow.yaml").write_text(SLOW)
+    program = "import windrow; print(windrow.run('slow.yaml').name)"
+    name = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    ).stdout.strip()
+    run = windrow.attach(name)
+    assert run.state == RunState.RUNNING
+    with pytest.raises(TimeoutError):
+        run.wait(0.1)
+    assert run.cancel() == RunState.STOPPED
+    assert run.cancel() == RunState.STOPPED
+
+
+@pytest.mark.slow
+def test_many_threads_use_one_run(here: Path) -> None:
+    """Also one that was started in another thread."""
+    (here / "ok").touch()
+    before = set(threading.enumerate())
+    with ThreadPoolExecutor(8) as pool:
+        run = pool.submit(windrow.run, "chain.yaml").result()
+        waits = [pool.submit(run.wait, 60) for _ in range(3)]
+        looks = [pool.submit(lambda: len(run.tasks)) for _ in range(8)]
+        follows = [pool.submit(lambda: list(run.events(follow=True))) for _ in range(2)]
+        assert {wait.result() for wait in waits} == {RunState.COMPLETE}
+        assert {look.result() for look in looks} == {2}
+        first, second = (follow.result() for follow in follows)
+    assert first == second
+    assert [event.number for event in first] == sorted({event.number for event in first})
+    assert set(threading.enumerate()) <= before
+
+
+@pytest.mark.slow
+def test_errors_are_those_of_the_command_line(here: Path) -> None:
+    with pytest.raises(windrow.UserError, match=r"nothere\.yaml"):
+        windrow.run("nothere.yaml")
+    with pytest.raises(windrow.UserError, match="no runs"):
+        windrow.attach()
+    with pytest.raises(windrow.UserError, match="unknown queue 'abc'"):
+        windrow.plan("chain.yaml", on="abc")
+    run = windrow.run("chain.yaml", wait=True)
+    with pytest.raises(windrow.UserError, match="resume=True"):
+        windrow.run("chain.yaml")
+    with pytest.raises(windrow.UserError, match="did you mean make"):
+        run.logs("mak")
+    assert windrow.run("chain.yaml", resume=True).wait(60) == RunState.FAILED
+
+
+def test_looking_starts_nothing_and_costs_little(here: Path) -> None:
+    began_s = time.process_time()
+    assert windrow.runs() == []
+    assert time.process_time() - began_s < 5
+    assert not (here / ".windrow").exists()
+
+
+def test_names_and_signatures_are_those_that_others_build_on() -> None:
+    """Plugins and notebooks stand on these: what is here may grow, and never go."""
+    kept = json.loads((Path(__file__).parent / "signatures.json").read_text())
+    now = {
+        name: str(inspect.signature(getattr(api, name)))
+        for name in ("run", "plan", "attach", "runs")
+    } | {
+        f"Run.{name}": str(inspect.signature(member))
+        for name, member in inspect.getmembers(api.Run, inspect.isfunction)
+        if not name.startswith("_")
+    }
+    assert now == kept
+
+
+def test_all_names_of_the_package_can_be_had() -> None:
+    for name in windrow.__all__:
+        assert getattr(windrow, name) is not None
