@@ -37,12 +37,9 @@ def tmp_path() -> Iterator[Path]:
 
 def doors(processes: set[int]) -> set[tuple[str, int]]:
     """Addresses and ports at which these processes listen."""
-    held = {
-        str(fd.readlink())
-        for pid in processes
-        for fd in Path(f"/proc/{pid}/fd").iterdir()
-        if fd.is_symlink()
-    }
+    held: set[str] = set()
+    for pid in processes:
+        held |= open_files(pid)
     found = set()
     for line in Path("/proc/net/tcp").read_text().splitlines()[1:]:
         words = line.split()
@@ -59,9 +56,21 @@ def doors(processes: set[int]) -> set[tuple[str, int]]:
     return found
 
 
+def open_files(pid: int) -> set[str]:
+    """What a process has open: nothing if it ends while we look."""
+    found: set[str] = set()
+    with suppress(FileNotFoundError, ProcessLookupError):
+        for descriptor in Path(f"/proc/{pid}/fd").iterdir():
+            with suppress(FileNotFoundError):
+                found.add(str(descriptor.readlink()))
+    return found
+
+
 def below(pid: int) -> set[int]:
-    """A process and all that it started."""
-    kids = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    """A process and all that it started: itself alone if it ends while we look."""
+    kids: list[str] = []
+    with suppress(FileNotFoundError, ProcessLookupError):
+        kids = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
     return {pid}.union(*(below(int(kid)) for kid in kids))
 
 
