@@ -38,15 +38,15 @@ from tests.slurm.settings import Settings  # noqa: E402
 
 from windrow.app.runs import RunView, find_run  # noqa: E402
 from windrow.formats import read_runnable  # noqa: E402
-from windrow.lab.virtual.disk import scratch  # noqa: E402
-from windrow.lab.virtual.shell import VirtualRun  # noqa: E402
-from windrow.lab.virtual.world import BEGIN_S, World, empty_queue  # noqa: E402
 from windrow.manager.terms import CopyRules  # noqa: E402
 from windrow.model.failures import Failures  # noqa: E402
 from windrow.model.hazard import Hazard  # noqa: E402
 from windrow.story.figures import RecordedRun, node_time  # noqa: E402
 from windrow.story.states import AttemptState  # noqa: E402
 from windrow.story.story import RunStory  # noqa: E402
+from windrow.trials.virtual.disk import scratch  # noqa: E402
+from windrow.trials.virtual.shell import VirtualRun  # noqa: E402
+from windrow.trials.virtual.world import BEGIN_S, World, empty_queue  # noqa: E402
 from windrow_lab.reproductions.paired import paired_t_test  # noqa: E402
 
 WINDROW = str(Path(sys.executable).parent / "windrow")

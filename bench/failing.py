@@ -31,11 +31,11 @@ from windrow.app.strategies import find_strategy  # noqa: E402
 from windrow.foresight.course import Sampling  # noqa: E402
 from windrow.foresight.strategy import Foresight  # noqa: E402
 from windrow.formats.failure_log import read_failures  # noqa: E402
-from windrow.lab.compare import compare  # noqa: E402
 from windrow.model import Log  # noqa: E402
 from windrow.model.failures import Failures  # noqa: E402
 from windrow.recipes import generate_workflow  # noqa: E402
 from windrow.strategies import Strategy  # noqa: E402
+from windrow.trials.compare import compare  # noqa: E402
 
 DAY_S = 86400
 RATES = {

@@ -56,12 +56,12 @@ from windrow.app.runs import RunView, find_run  # noqa: E402
 from windrow.app.sites import site_of  # noqa: E402
 from windrow.app.strategies import find_strategy  # noqa: E402
 from windrow.forecast.ledger import PastPrediction  # noqa: E402
-from windrow.lab.trial import Trial, run_trial  # noqa: E402
 from windrow.manager.dispatch import job_tag  # noqa: E402
 from windrow.model import Log, NodeShape, Runnable, Step  # noqa: E402
 from windrow.queues.port import Limits, PastJob  # noqa: E402
 from windrow.sim.cluster import Cluster  # noqa: E402
 from windrow.story.figures import node_time  # noqa: E402
+from windrow.trials.trial import Trial, run_trial  # noqa: E402
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

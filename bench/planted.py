@@ -147,7 +147,7 @@ def hunt(bug: Bug | None, worlds: str = WORLDS) -> Hunt:
     root = _copy_of_source()
     if bug is not None:
         put_in(bug, root)
-    command = [sys.executable, "-m", "windrow.lab.virtual", *worlds.split(), "--json"]
+    command = [sys.executable, "-m", "windrow.trials.virtual", *worlds.split(), "--json"]
     env = {**os.environ, "PYTHONPATH": str(root / "src")}
     try:
         done = subprocess.run(

@@ -275,7 +275,7 @@ STORAGE: tuple[Row, ...] = (
 INTERRUPTED: tuple[Row, ...] = (
     (
         "200 runs without a manager for most of their time: held node time within nodes x span",
-        ("tests/unit/lab/test_held.py", "-n2"),
+        ("tests/unit/trials/test_held.py", "-n2"),
         {"WINDROW_FULL": "1"},
     ),
 )
@@ -429,7 +429,7 @@ than an hour."""
 
 def faults(rows: Sequence[tuple[str, str]]) -> Section:
     """Runs in virtual time with faults drawn from seeds."""
-    lines = ["The real manager and agents, in virtual time (`windrow.lab.virtual`)."]
+    lines = ["The real manager and agents, in virtual time (`windrow.trials.virtual`)."]
     lines += ["Faults met are those that had something to strike.", ""]
     lines += ["| what | runs | managers | violations | run-hours | per second of CPU | command |"]
     lines += ["| --- | ---: | ---: | ---: | ---: | ---: | --- |"]
@@ -439,7 +439,7 @@ def faults(rows: Sequence[tuple[str, str]]) -> Section:
         command = [
             sys.executable,
             "-m",
-            "windrow.lab.virtual",
+            "windrow.trials.virtual",
             *words.split(),
             f"--workers={os.cpu_count()}",
             "--json",
@@ -452,7 +452,7 @@ def faults(rows: Sequence[tuple[str, str]]) -> Section:
         )
         pace = found["hours"] / found["cpu_s"]
         lines.append(
-            f"| {what} | {counts} | {pace:.1f} | `python -m windrow.lab.virtual {words}` |"
+            f"| {what} | {counts} | {pace:.1f} | `python -m windrow.trials.virtual {words}` |"
         )
         met += ["", f"Met in {what}: {_listed(found['met'])}."]
         met += ["", f"Looked at in {what}: {_listed(found['exercised'])}."]
@@ -470,7 +470,7 @@ def bugs() -> Section:
     """Bugs put in by hand."""
     lines = [
         f"Each is put into a copy of the source, and up to {planted.MOST_RUNS} worlds of all kinds",
-        f"are played with it: `python -m windrow.lab.virtual {planted.WORLDS}`. The bugs are in",
+        f"are played with it: `python -m windrow.trials.virtual {planted.WORLDS}`. The bugs are in",
         "`tests/planted`.",
         "",
     ]

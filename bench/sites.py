@@ -42,7 +42,6 @@ from tests.survival.several import SitesRun  # noqa: E402
 
 from windrow.forecast.twin import Twin  # noqa: E402
 from windrow.formats.swf.reader import read_log  # noqa: E402
-from windrow.lab.virtual.world import World  # noqa: E402
 from windrow.manager.manager import Manager  # noqa: E402
 from windrow.manager.terms import Terms  # noqa: E402
 from windrow.model import Log, Runnable, Step, Workflow  # noqa: E402
@@ -54,6 +53,7 @@ from windrow.story.story import RunStory  # noqa: E402
 from windrow.strategies import choosing  # noqa: E402
 from windrow.strategies.base import Decision, Objective, Strategy, decided  # noqa: E402
 from windrow.strategies.choosing import Offer, choose  # noqa: E402
+from windrow.trials.virtual.world import World  # noqa: E402
 
 LOGS = ("KTH-SP2-1996-2.1-cln", "SDSC-SP2-1998-4.2-cln", "CTC-SP2-1996-3.1-cln")
 DAY_S = 86400

@@ -23,13 +23,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from windrow.app.strategies import find_strategy
-from windrow.lab.trial import run_trial
 from windrow.model import File, NodeShape, Task, Workflow
 from windrow.model.site import Site
 from windrow.sim import Cluster
 from windrow.storage.admission import ORDERS
 from windrow.storage.demand import SpaceLimit, demand_of
 from windrow.strategies import Work, whole_seconds
+from windrow.trials.trial import run_trial
 
 WINDROW = str(Path(sys.executable).parent / "windrow")
 PAGE = 4096  # what a file system in memory counts in

@@ -16,8 +16,6 @@ from bench.progress import Progress
 from bench.tables import seconds, table
 from bench.timing import measure
 from windrow.app.strategies import STRATEGIES
-from windrow.lab.figures import Figures, trial_figures
-from windrow.lab.trial import run_trial
 from windrow.manager.core import Core
 from windrow.manager.terms import Terms
 from windrow.model import Log, Workflow
@@ -25,6 +23,8 @@ from windrow.model.site import Site
 from windrow.recipes import generate_workflow
 from windrow.sim import Cluster
 from windrow.strategies import Decision, Strategy, Work, whole_seconds
+from windrow.trials.figures import Figures, trial_figures
+from windrow.trials.trial import run_trial
 
 DECISION_TARGET_S = 0.05
 DAY_S = 86400

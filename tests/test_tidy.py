@@ -185,7 +185,7 @@ def test_nobody_but_the_simulation_reaches_into_a_cluster() -> None:
 
 DELETES = {"unlink", "rmtree", "rmdir", "removedirs", "rename", "renames"}
 EXEMPT = (
-    "lab/virtual/",
+    "trials/virtual/",
 )  # its disks are folders of its own, and it deletes what a fault would destroy
 
 

@@ -15,17 +15,17 @@ if TYPE_CHECKING:
     from windrow.api import Run, attach, plan, run, runs
     from windrow.errors import InputError, OutsideError, UserError, WindrowError
     from windrow.formats import read_log, read_workflow, write_log, write_workflow
-    from windrow.lab.compare import compare
     from windrow.model import File, Log, NodeShape, Task, Workflow
     from windrow.recipes import generate_log, generate_workflow
     from windrow.sim import Cluster, simulate
+    from windrow.trials.compare import compare
 
 # Names are loaded when first used, so that `import windrow` costs next to nothing.
 _ROOMS = {
     "windrow.api": ("Run", "attach", "plan", "run", "runs"),
     "windrow.errors": ("InputError", "OutsideError", "UserError", "WindrowError"),
     "windrow.formats": ("read_log", "read_workflow", "write_log", "write_workflow"),
-    "windrow.lab.compare": ("compare",),
+    "windrow.trials.compare": ("compare",),
     "windrow.model": ("File", "Log", "NodeShape", "Task", "Workflow"),
     "windrow.recipes": ("generate_log", "generate_workflow"),
     "windrow.sim": ("Cluster", "simulate"),

@@ -47,17 +47,17 @@ _PAUSES_S = (0.02, 0.1, 0.5)
 T = TypeVar("T")
 
 watcher: Callable[[object], None] | None = None
-"""For the lab: hears of each place at which files are about to change, and may refuse as a disk
-does (OSError)."""
+"""For the virtual world: hears of each place at which files are about to change, and may refuse
+as a disk does (OSError)."""
 
 
 stumbler: Callable[[], None] | None = None
-"""For the lab: hears of each try of what is done patiently, and may refuse for a moment
+"""For the virtual world: hears of each try of what is done patiently, and may refuse for a moment
 (OSError)."""
 
 
 sync_watcher: Callable[[int], None] | None = None
-"""For the lab: hears of each file and folder that lasts from now on, by its descriptor."""
+"""For the virtual world: hears of each file and folder that lasts from now on (descriptors)."""
 
 
 def about_to_write(what: object) -> None:

@@ -15,12 +15,12 @@ from pathlib import Path
 import pytest
 
 from windrow.formats import read_workflow
-from windrow.lab.figures import Figures
-from windrow.lab.trial import Trial, run_trial
 from windrow.manager.terms import Terms
 from windrow.model.site import Site
 from windrow.sim import Cluster
 from windrow.strategies import Zhang
+from windrow.trials.figures import Figures
+from windrow.trials.trial import Trial, run_trial
 from windrow_lab.reproductions.glume.log import ThesisLog
 
 LEVELS = 4

@@ -14,10 +14,6 @@ from pathlib import Path
 from windrow.app.assembly import Ports, Wanted, assemble
 from windrow.app.strategies import find_strategy
 from windrow.forecast.base import Forecaster
-from windrow.lab.virtual.disk import watched
-from windrow.lab.virtual.invariants import Violation, WatchedCore
-from windrow.lab.virtual.shell import PATIENCE_LOOKS, TERMS, VirtualRun
-from windrow.lab.virtual.world import Fate, World
 from windrow.manager.manager import Manager
 from windrow.manager.outpost import Outpost
 from windrow.manager.terms import Terms
@@ -26,6 +22,10 @@ from windrow.model.site import Site
 from windrow.story.journal import RunJournal
 from windrow.strategies import Strategy
 from windrow.strategies.levels import Mask, Work, works
+from windrow.trials.virtual.disk import watched
+from windrow.trials.virtual.invariants import Violation, WatchedCore
+from windrow.trials.virtual.shell import PATIENCE_LOOKS, TERMS, VirtualRun
+from windrow.trials.virtual.world import Fate, World
 
 
 class SitesRun(VirtualRun):

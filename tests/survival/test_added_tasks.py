@@ -11,10 +11,10 @@ from tests.examples import FUZZ
 from tests.survival.test_manager_killed import STRATEGIES
 from tests.survival.toy import Fate, VirtualRun, toy
 
-from windrow.lab.virtual.crew import Killed
 from windrow.model import Step, Task
 from windrow.records.runnable_file import RunnableRecord
 from windrow.story.events import TasksAdded
+from windrow.trials.virtual.crew import Killed
 
 MORE = [
     Task("more-2", 3, parents=("more-1", "last")),

@@ -18,7 +18,6 @@ from tests.survival.toy import BEGIN_S, Fate, braid
 
 from windrow.errors import UserError
 from windrow.forecast.base import Ints
-from windrow.lab.virtual.world import World, empty_queue
 from windrow.manager.manager import Manager
 from windrow.manager.moving import LOOK_S, OVER_S, SILENT_S
 from windrow.model import Runnable, Step, Task, Workflow
@@ -30,6 +29,7 @@ from windrow.queues.simulated import Mood
 from windrow.records.runnable_file import RunnableRecord
 from windrow.story import events as e
 from windrow.story.figures import ran_s
+from windrow.trials.virtual.world import World, empty_queue
 
 STRATEGIES = ["individual", "giant", "level-by-level", "glume"]
 

@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from tests.examples import some
 from tests.survival.toy import BEGIN_S, Fate, braid, toy
 
-from windrow.lab.virtual.faults import draw
-from windrow.lab.virtual.world import AttemptStart
 from windrow.model.cause import Cause
 from windrow.queues.simulated import Mood
 from windrow.story.events import JobKilled
+from windrow.trials.virtual.faults import draw
+from windrow.trials.virtual.world import AttemptStart
 
 STRATEGIES = ("individual", "glume", "level-by-level")
 

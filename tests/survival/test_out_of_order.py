@@ -13,10 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.survival.toy import BEGIN_S, Fate, VirtualRun, braid, toy
 
-from windrow.lab.virtual.faults import draw
 from windrow.queues.port import JobState
 from windrow.story.events import JobStarted, JobTaken
 from windrow.strategies import Decision, View
+from windrow.trials.virtual.faults import draw
 
 
 class InTwo:

@@ -14,11 +14,11 @@ from tests.survival.test_out_of_order import InTwo
 from tests.survival.toy import BEGIN_S, VirtualRun, braid, toy
 
 from windrow.forecast.twin import Twin
-from windrow.lab.virtual.world import World, empty_queue
 from windrow.queues.port import JobState
 from windrow.story.journal import PredictedStart
 from windrow.story.time_left import time_left_s
 from windrow.strategies import Strategy
+from windrow.trials.virtual.world import World, empty_queue
 
 TASK_S = 10
 

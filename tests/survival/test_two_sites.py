@@ -19,16 +19,16 @@ from tests.survival.toy import BEGIN_S, Fate, braid
 from tests.unit.strategies.test_listing import workflows
 
 from windrow.forecast.base import AtOnce
-from windrow.lab.virtual.disk import scratch
-from windrow.lab.virtual.faults import Kind, draw
-from windrow.lab.virtual.shell import TERMS
-from windrow.lab.virtual.world import World, empty_queue
 from windrow.manager.terms import Terms
 from windrow.model import Runnable, Step, Workflow
 from windrow.model.site import Site
 from windrow.queues.simulated import Mood
 from windrow.story import events as e
 from windrow.story.journal import Record
+from windrow.trials.virtual.disk import scratch
+from windrow.trials.virtual.faults import Kind, draw
+from windrow.trials.virtual.shell import TERMS
+from windrow.trials.virtual.world import World, empty_queue
 
 NAMES = ("north", "south")
 ELSEWHERE = {Kind.MANAGER, Kind.DISK, Kind.CLOCK, Kind.SLOW}

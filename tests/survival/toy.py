@@ -1,4 +1,4 @@
-"""Small runs in virtual time (`windrow.lab.virtual`), which tests break at places of their own
+"""Small runs in virtual time (`windrow.trials.virtual`), which tests break at places of their own
 choice."""
 
 from __future__ import annotations
@@ -9,10 +9,10 @@ from math import inf
 from pathlib import Path
 
 from windrow.forecast.base import AtOnce
-from windrow.lab.virtual.shell import VirtualRun
-from windrow.lab.virtual.world import BEGIN_S, Fate, World, empty_queue
 from windrow.model import Runnable, Step, Task, Workflow
 from windrow.strategies import Strategy
+from windrow.trials.virtual.shell import VirtualRun
+from windrow.trials.virtual.world import BEGIN_S, Fate, World, empty_queue
 
 __all__ = ["BEGIN_S", "Fate", "VirtualRun", "abandoned", "braid", "toy"]
 

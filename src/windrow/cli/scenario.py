@@ -25,8 +25,8 @@ from windrow.model.bounds import COUNT_MAX
 from windrow.model.wording import count
 
 if TYPE_CHECKING:
-    from windrow.lab.scenario import Scenario
     from windrow.model.failures import Failures
+    from windrow.trials.scenario import Scenario
 
 MARGIN = 1.1
 """As in the papers: a simulated job requests a tenth more than it is expected to need."""
@@ -119,10 +119,10 @@ def read_scenario(args: argparse.Namespace) -> Scenario:
     from windrow.formats import read_log
     from windrow.formats.failure_log import read_failures
     from windrow.formats.open import read_simulated
-    from windrow.lab.scenario import Scenario, embedded_log
     from windrow.manager.terms import CopyRules
     from windrow.model import NodeShape
     from windrow.sim.settings import ClusterSettings
+    from windrow.trials.scenario import Scenario, embedded_log
 
     ClusterSettings(
         args.policy, args.priority, placement=args.placement

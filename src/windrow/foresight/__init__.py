@@ -5,9 +5,9 @@ The way from a decision to a played course:
 
 1. `strategy.Foresight.decide` is given a View with `futures`, and asks for ways in which the
    cluster may continue.
-2. In the lab these come from the simulated cluster itself (`futures.SampledFutures`). In a real run
-   `live.Ahead` reads the queue through the twin and makes a cluster of it, in which own jobs are
-   clients (`sim.Cluster.of_queue`).
+2. In simulation these come from the simulated cluster itself (`futures.SampledFutures`). In a
+   real run `live.Ahead` reads the queue through the twin and makes a cluster of it, in which own
+   jobs are clients (`sim.Cluster.of_queue`).
 3. What is known of others is a `past.QueuePast`: the log up to now, or what was seen of the live
    queue. That is kept by `observed`, read by `observer`, stored by `observed_file`; less than a day
    of it is stretched by `bootstrap`.

@@ -7,7 +7,7 @@ then it is out for `repair_s`. Draws begin in the middle of things: nodes have b
 for how long is as likely as it would be at any moment. (With a shape below 1 a node that has been
 up for long is safer than one that was just repaired.) Or they fail as a failure log says
 (`formats.failure_log`), whose times count from the log's first submission. What else fails is drawn
-where the run is played (`lab.virtual.trials`).
+where the run is played (`trials.virtual.trials`).
 """
 
 from __future__ import annotations

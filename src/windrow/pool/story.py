@@ -1,9 +1,9 @@
 """What happened in a pool, told from its journal: for people who ask, and for a server that begins
 again.
 
-Definitions are those of `lab.stream_metrics`. Wait: submission to first start. Makespan: first
-start to end. Response: their sum. Slowdown: response over the workflow's makespan alone on the pool
-by its measured run times.
+Definitions are those of `windrow_lab.stream.metrics`. Wait: submission to first start. Makespan:
+first start to end. Response: their sum. Slowdown: response over the workflow's makespan alone on
+the pool by its measured run times.
 """
 
 from __future__ import annotations

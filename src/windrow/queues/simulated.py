@@ -5,7 +5,7 @@ Rule 1: time moves in `advance` and `until`, and nowhere else. Rule 2: nothing i
 how long a job would run and how it would end. Without it a job runs until `end` or its walltime.
 Rule 3: how a call is answered is said by `mood`. What a job looks like to those who ask is said by
 the queue alone: it may call a job failed, or forget it, whatever became of those who worked in it.
-It loads numba, unlike every other queue: only the lab imports it.
+It loads numba, unlike every other queue: only `trials` imports it.
 """
 
 from collections import Counter

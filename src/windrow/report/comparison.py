@@ -13,13 +13,13 @@ from typing import Any
 import numpy as np
 
 from windrow.app.strategies import MEANINGS
-from windrow.lab.compare import Comparison
 from windrow.model import format_duration
 from windrow.model.wording import count, percent
 from windrow.model.workflow import Floats
 from windrow.report import plot
 from windrow.report.page import cell, facts, figure, note, notes, page, section, table
 from windrow.report.plot import Axis, Frame, count_axis, time_axis
+from windrow.trials.compare import Comparison
 
 _WIDTH = 960
 _LEFT = 122

@@ -1,8 +1,8 @@
 """The story of a run, told from its records: what became of each job and each task. Pure.
 
 What people see (status, report, explanations) comes from here, never from the core, whose memory
-ends with a job. A journal keeps the records of a real run; a simulated run (`lab.trial`) makes the
-same ones, so that its story is told by the same code. States and what may follow what are in
+ends with a job. A journal keeps the records of a real run; a simulated run (`trials.trial`) makes
+the same ones, so that its story is told by the same code. States and what may follow what are in
 `story.states`.
 """
 

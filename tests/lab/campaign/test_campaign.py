@@ -18,13 +18,13 @@ from tests.waiting import children, is_alive, wait_until
 
 from windrow.errors import UserError
 from windrow.formats import write_workflow
-from windrow.lab.scenario import task_times
-from windrow.lab.trial import run_trial
 from windrow.model.site import Site
 from windrow.recipes import generate_workflow
 from windrow.sim import Cluster
 from windrow.story.figures import node_time
 from windrow.strategies import Decision, Glume, Individual, View, Zhang
+from windrow.trials.scenario import task_times
+from windrow.trials.trial import run_trial
 from windrow_lab.campaign.campaign import BatchRules, Campaign
 from windrow_lab.campaign.sources import LogSource, WorkflowSource
 from windrow_lab.campaign.store import ChunkStore
@@ -167,7 +167,7 @@ def test_killed_and_continued_gives_the_same_table_and_repeats_nothing(
 def test_workers_end_with_a_killed_parent(tmp_path: Path) -> None:
     program = (
         "import os, signal, sys, multiprocessing as m\n"
-        "from windrow.lab.processes import _begin_worker\n"
+        "from windrow.trials.processes import _begin_worker\n"
         "def work(pipe):\n"
         "    _begin_worker(); pipe.send(os.getpid()); import time; time.sleep(60)\n"
         "if __name__ == '__main__':\n"

@@ -1,5 +1,5 @@
 """`windrow reproduce` from end to end, interrupted, and what it refuses. (More of glume is in
-tests/unit/lab.)"""
+tests/unit/trials.)"""
 
 from __future__ import annotations
 

@@ -12,11 +12,11 @@ import pytest
 
 from windrow.app.strategies import STRATEGIES
 from windrow.errors import UserError
-from windrow.lab.trial import run_trial
 from windrow.model import Log, Task, Workflow
 from windrow.model.site import Site
 from windrow.sim import Cluster
 from windrow.strategies import Individual, Zhang
+from windrow.trials.trial import run_trial
 from windrow_lab.campaign.sources import LogSource
 from windrow_lab.reproductions.glume.log import ThesisLog
 from windrow_lab.reproductions.glume.plan import plan_as_thesis

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from windrow.lab.trial import Trial, run_trial
 from windrow.model.site import Site
 from windrow.sim import Cluster
+from windrow.trials.trial import Trial, run_trial
 from windrow_lab.campaign.campaign import Campaign, Chunk
 from windrow_lab.campaign.rows import chunk_table, rows_of
 from windrow_lab.campaign.sources import LogSource, WorkflowSource

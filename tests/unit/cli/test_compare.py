@@ -16,13 +16,13 @@ from windrow.app.strategies import STRATEGIES
 from windrow.cli import arguments, progress, terminal
 from windrow.cli.main import main
 from windrow.formats import write_log, write_workflow
-from windrow.lab import scenario
-from windrow.lab.compare import Comparison, compare
 from windrow.model import NodeShape, Task, Workflow
 from windrow.model.wording import node_span
 from windrow.recipes import generate_log, generate_workflow
 from windrow.report.comparison import verdict
 from windrow.story.figures import NODE_TIME
+from windrow.trials import scenario
+from windrow.trials.compare import Comparison, compare
 
 LOG = generate_log("lublin", seed=4, days=5, nodes=24)
 WORKFLOW = generate_workflow("montage", tasks=24, work_s=20 * 3600, seed=1)
@@ -273,7 +273,7 @@ def test_interrupted_while_comparing(
     def interrupt(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("windrow.lab.compare.measured", interrupt)
+    monkeypatch.setattr("windrow.trials.compare.measured", interrupt)
     assert main(["compare", "w.json", "--log", "log.swf", "--html", "page.html"]) == 130
     assert capsys.readouterr().err == "windrow: interrupted\n"
     assert not Path("page.html").exists()

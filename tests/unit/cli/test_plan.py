@@ -10,11 +10,11 @@ import pytest
 from windrow.app.strategies import STRATEGIES
 from windrow.cli.main import main
 from windrow.formats import write_log, write_workflow
-from windrow.lab.trial import run_trial
 from windrow.model.hazard import Hazard
 from windrow.model.site import Site
 from windrow.recipes import generate_log, generate_workflow
 from windrow.sim import Cluster
+from windrow.trials.trial import run_trial
 
 LOG = generate_log("lublin", seed=4, days=5, nodes=24)
 WORKFLOW = generate_workflow("montage", tasks=24, work_s=20 * 3600, seed=1)

@@ -17,7 +17,6 @@ from windrow.foresight.courses import dealt_jobs
 from windrow.foresight.futures import SampledFutures
 from windrow.foresight.past import RunPredictor, arrivals, failures_of, past_of
 from windrow.kernels.cluster import state as k
-from windrow.lab.trial import run_trial
 from windrow.manager.core import Core
 from windrow.manager.terms import Terms
 from windrow.model import NEVER_S, Log, NodeShape, Task, Workflow
@@ -40,6 +39,7 @@ from windrow.strategies import (
     whole_seconds,
 )
 from windrow.strategies.level_by_level import LevelByLevel
+from windrow.trials.trial import run_trial
 
 NODES = 6
 TERMS, SITE = Terms(round_s=3), Site.of(NODES, NodeShape(4, 8), cap=4)

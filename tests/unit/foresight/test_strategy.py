@@ -18,11 +18,11 @@ from windrow.errors import UserError
 from windrow.foresight.course import Course, CourseEnd, Futures, Sampling
 from windrow.foresight.courses import Courses, deal, independent_parts, unhurried
 from windrow.foresight.strategy import Foresight, Tried
-from windrow.lab.trial import run_trial
 from windrow.model import Task, Workflow
 from windrow.model.site import Site
 from windrow.sim import Cluster
 from windrow.strategies import Decision, Glume, JobPlan, View, Work
+from windrow.trials.trial import run_trial
 from windrow_lab.reproductions.foresight.oracle import HINDSIGHT
 
 Ends = dict[str, list[tuple[int, int]]]

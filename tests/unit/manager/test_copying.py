@@ -13,8 +13,6 @@ from hypothesis import strategies as st
 from tests.unit.manager.test_core import A, B, C, D, diamond, planned
 
 from windrow.app.copies import price
-from windrow.lab.virtual.shell import VirtualRun
-from windrow.lab.virtual.world import World, empty_queue
 from windrow.manager.copying import LATE, MOST, Copying
 from windrow.manager.core import Core
 from windrow.manager.terms import NO_COPIES, CopyRules, Terms
@@ -28,6 +26,8 @@ from windrow.story.journal import Record
 from windrow.story.states import AttemptState, JobStage
 from windrow.story.story import RunStory
 from windrow.strategies import Decision, JobPlan, View, Work, whole_seconds
+from windrow.trials.virtual.shell import VirtualRun
+from windrow.trials.virtual.world import World, empty_queue
 
 STEP = Step(("make",), "/")
 REPLICAS = Step(("make",), "/", replicas=2)

@@ -14,7 +14,6 @@ from tests.unit.strategies.test_listing import workflows
 from windrow.app.strategies import STRATEGIES
 from windrow.errors import UserError
 from windrow.forecast.base import Ints
-from windrow.lab.trial import run_trial
 from windrow.manager.core import Core
 from windrow.manager.terms import Terms
 from windrow.model import Task, Workflow
@@ -33,6 +32,7 @@ from windrow.story.events import (
 )
 from windrow.strategies import Decision, JobPlan, Work, whole_seconds
 from windrow.strategies.levels import works
+from windrow.trials.trial import run_trial
 
 NORTH, SOUTH = (
     Site.of(4, name="north", cap=1),

@@ -47,7 +47,7 @@ def test_what_is_seen_too_late_costs_jobs_but_no_run(
     """Jobs for tasks that are done find that out, and end; that was no fault of theirs."""
     run = toy(tmp_path / "run", "level-by-level")
     seen_late(run, 40, monkeypatch)
-    monkeypatch.setattr("windrow.lab.virtual.invariants._check_last_words", lambda *_: None)
+    monkeypatch.setattr("windrow.trials.virtual.invariants._check_last_words", lambda *_: None)
     run.survive()
     assert set(run.world.started.values()) == {1}
 

@@ -11,9 +11,6 @@ import pytest
 from tests.unit.report.test_pages import Outline, assert_inside, assert_self_contained, pictures
 
 from windrow.app.strategies import STRATEGIES
-from windrow.lab.background import Background, run_with_background
-from windrow.lab.compare import compare
-from windrow.lab.scenario import Scenario
 from windrow.model import Log, NodeShape, Task, Workflow
 from windrow.recipes import generate_log, generate_workflow
 from windrow.report.comparison import comparison_page, unit_of, verdict
@@ -22,6 +19,9 @@ from windrow.report.run.page import run_page
 from windrow.story.figures import RecordedRun, attempts
 from windrow.story.states import AttemptState
 from windrow.story.story import TaskAttempt
+from windrow.trials.background import Background, run_with_background
+from windrow.trials.compare import compare
+from windrow.trials.scenario import Scenario
 
 LOG = generate_log("lublin", seed=3, days=6, nodes=32)
 WORKFLOW = generate_workflow("montage", tasks=40, work_s=60 * 3600, seed=2)

@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 
 from windrow.app.strategies import STRATEGIES
-from windrow.lab.scenario import Scenario
-from windrow.lab.trial import Trial
 from windrow.manager.core import Core
 from windrow.model import NodeShape
 from windrow.recipes import generate_log, generate_workflow
@@ -21,6 +19,8 @@ from windrow.report.run.explanation import (
 from windrow.report.run.page import run_page
 from windrow.story.events import Event
 from windrow.story.figures import attempts, node_time
+from windrow.trials.scenario import Scenario
+from windrow.trials.trial import Trial
 
 LOG = generate_log("lublin", seed=3, days=6, nodes=32)
 WORKFLOW = generate_workflow("montage", tasks=40, work_s=60 * 3600, seed=2)

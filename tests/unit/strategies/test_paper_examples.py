@@ -17,7 +17,6 @@ from typing import cast
 import numpy as np
 import pytest
 
-from windrow.lab.trial import Ints, Trial, run_trial
 from windrow.manager.core import Core
 from windrow.manager.terms import Terms
 from windrow.model import Task, Workflow
@@ -29,6 +28,7 @@ from windrow.strategies import Decision, Glume, JobPlan, OneJob, View, Work, Zha
 from windrow.strategies.giant import Giant
 from windrow.strategies.leeway import binary_leeway, halving_leeway
 from windrow.strategies.level_by_level import LevelByLevel
+from windrow.trials.trial import Ints, Trial, run_trial
 
 Wait = Callable[[int, int], int]
 """The wait of a job of so many nodes and so long a request."""

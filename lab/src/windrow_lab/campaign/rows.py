@@ -18,14 +18,14 @@ from itertools import product
 import pyarrow as pa
 
 from windrow.errors import WindrowError
-from windrow.lab.figures import trial_figures
-from windrow.lab.scenario import failing, task_times
 from windrow.manager.terms import Terms
 from windrow.model import Log
 from windrow.model.failures import Failures
 from windrow.model.site import Site
 from windrow.sim.cluster import Cluster
 from windrow.strategies import Work, whole_seconds
+from windrow.trials.figures import trial_figures
+from windrow.trials.scenario import failing, task_times
 from windrow_lab.campaign.campaign import BatchRules, Chunk
 from windrow_lab.campaign.sources import LogSource
 

@@ -3,7 +3,7 @@ it is done.
 
 Law: the table does not depend on the number of workers, nor on how often the campaign was stopped
 and continued (`wall_s` apart). An interruption leaves nothing behind but finished chunks
-(`windrow.lab.processes`).
+(`windrow.trials.processes`).
 """
 
 import os
@@ -20,7 +20,7 @@ from statistics import median
 import pyarrow as pa
 
 from windrow.errors import OutsideError, UserError
-from windrow.lab.processes import no_interruption, worker_processes
+from windrow.trials.processes import no_interruption, worker_processes
 from windrow_lab.campaign.campaign import Campaign, Chunk
 from windrow_lab.campaign.rows import rows_of
 from windrow_lab.campaign.store import ChunkStore, write_rows

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from windrow.files import replacing
-from windrow.lab.processes import no_interruption, worker_processes
+from windrow.trials.processes import no_interruption, worker_processes
 from windrow_lab.campaign.code import code_digest
 from windrow_lab.campaign.sources import LogSource
 

@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from rich.table import Table
     from rich.text import Text
 
-    from windrow.lab.compare import Comparison
-    from windrow.lab.scenario import Scenario
     from windrow.report.comparison import Column
+    from windrow.trials.compare import Comparison
+    from windrow.trials.scenario import Scenario
 
 
 _PLOT = 60
@@ -79,8 +79,8 @@ def run(args: argparse.Namespace) -> None:
     if args.data and args.html:
         raise UserError("--data writes no page; leave --html out")
     from windrow.app.strategies import find_strategy
-    from windrow.lab.compare import compare_in
     from windrow.report.comparison import comparison_page
+    from windrow.trials.compare import compare_in
 
     strategies: list[str] | None = None
     if args.strategies is not None:
@@ -110,8 +110,8 @@ def _show_data(
     args: argparse.Namespace, scenario: Scenario, times: list[int], strategies: list[str] | None
 ) -> None:
     """What local data and caches would give: the same with the time for data in all run times."""
-    from windrow.lab.compare import compare_in
     from windrow.storage.staging import SCOPES, Rates, with_moves
+    from windrow.trials.compare import compare_in
 
     if not any(file.size_bytes for file in scenario.workflow.files):
         raise UserError(
@@ -149,7 +149,7 @@ def _show_data(
 
 
 def _times(args: argparse.Namespace, scenario: Scenario) -> list[int]:
-    from windrow.lab.scenario import submission_times
+    from windrow.trials.scenario import submission_times
 
     span = {name: getattr(args, f"{name}_s") for name in ("from", "to", "every")}
     if args.at_s is not None:

@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.text import Text
 
-    from windrow.lab.plan import PlannedJob, SimulatedPlan
-    from windrow.lab.scenario import Scenario
     from windrow.strategies import Strategy
     from windrow.strategies.base import Candidate, Decision
+    from windrow.trials.plan import PlannedJob, SimulatedPlan
+    from windrow.trials.scenario import Scenario
 
 
 _MOST_JOBS = 24
@@ -88,7 +88,7 @@ def run(args: argparse.Namespace) -> None:
         args.margin = shared.MARGIN
     from windrow.app.strategies import find_strategy
     from windrow.app.volumes import planned_volumes, told_plan
-    from windrow.lab.plan import make_plan
+    from windrow.trials.plan import make_plan
 
     strategy = find_strategy(args.strategy)
     scenario, at_s = shared.read_one_run(args)
@@ -122,9 +122,9 @@ def run(args: argparse.Namespace) -> None:
 
 def _drawn(args: argparse.Namespace, scenario: Scenario, strategy: Strategy, at_s: int) -> str:
     """Write the page: one run over the load of the cluster. A line about it."""
-    from windrow.lab.background import run_with_background
     from windrow.report.run.page import run_page
     from windrow.story.figures import visible_wait_s
+    from windrow.trials.background import run_with_background
 
     with terminal.waiting(f"running {scenario.workflow.name}"):
         played, background = run_with_background(scenario, strategy, at_s)

@@ -139,9 +139,9 @@ def _simulate_all(
     args: argparse.Namespace, log: Log, policies: list[str], failures: Failures
 ) -> Simulated:
     from windrow.cli.simulate_output import Simulated
-    from windrow.lab.scenario import failing
     from windrow.sim import simulate
     from windrow.sim.replay import prepare
+    from windrow.trials.scenario import failing
 
     if failures:
         fails = {"failures": args.failures, "seed": str(args.seed)}

@@ -1,8 +1,8 @@
 """The tables of a run, in one array of whole numbers: what all kernels of this room work on.
 
 One machine, three front ends. `trial` runs a workflow for the figures of a campaign and is exact:
-`manager.core`, `model.allocation` and the driver in `lab.trial` are the law, to the second and in
-the same order. `play` runs a course of action on one future, and is PLAYED: with the
+`manager.core`, `model.allocation` and the driver in `trials.trial` are the law, to the second and
+in the same order. `play` runs a course of action on one future, and is PLAYED: with the
 simplifications that only a look ahead may make. `estimate` runs the tasks of one job on n nodes.
 Each rule is in one place: `room` (is there room), `start`, `finish`, `hear` (what a batch system
 says of jobs), `lose` (a job was killed), `requests` (what jobs ask for).

@@ -1,7 +1,7 @@
 """What happens to a run between two decisions, in one call: the manager's core and its allocations,
 compiled.
 
-The rules are those of `manager.core`, of `model.allocation` and of the driver in `lab.trial`, to
+The rules are those of `manager.core`, of `model.allocation` and of the driver in `trials.trial`, to
 the second and in the same order; tests run both side by side. Campaigns of a hundred thousand
 trials need it. Runs that lose patience are left out, and take the long way.
 

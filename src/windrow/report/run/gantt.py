@@ -28,7 +28,7 @@ from windrow.story.states import AttemptState
 from windrow.story.story import JobStory, TaskAttempt
 
 if TYPE_CHECKING:
-    from windrow.lab.background import Background, Ints
+    from windrow.trials.background import Background, Ints
 
 
 _CURVE = 96

@@ -27,8 +27,8 @@ from windrow.story.node_files import RoleData, data_by_role
 from windrow.story.states import ACTIVE, AttemptState, RunState, TaskState
 
 if TYPE_CHECKING:
-    from windrow.lab.background import Background
     from windrow.story.story import JobStory
+    from windrow.trials.background import Background
 
 _MOST_JOBS = 60
 _MOST_KINDS = 30

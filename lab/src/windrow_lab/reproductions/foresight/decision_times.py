@@ -15,10 +15,10 @@ import numpy as np
 
 from windrow.app.strategies import STRATEGIES
 from windrow.foresight.strategy import Foresight
-from windrow.lab.trial import run_trial
 from windrow.model.site import Site
 from windrow.sim.cluster import Cluster
 from windrow.strategies import Decision, Strategy, View
+from windrow.trials.trial import run_trial
 from windrow_lab.campaign.sources import LogSource, WorkflowSource
 from windrow_lab.reproductions.cases import find_cases
 

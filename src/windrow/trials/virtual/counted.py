@@ -1,0 +1,59 @@
+"""How often each fault struck and each invariant was really put to the test, over many runs.
+
+What never happens in a large campaign with all features proves nothing, so it is a failure of the
+prover: a fault that cannot strike any more, an invariant that has nothing to hold against.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+
+from windrow.trials.virtual.kinds import Kind
+
+
+class Invariant(StrEnum):
+    """What must hold, each with the occasions at which it could have been broken (`invariants`)."""
+
+    JOURNAL = "the core hears only of what is journaled"
+    FENCED = "an agent that was given up starts nothing"
+    ALONE = "a task starts in no job beside another"
+    INPUTS = "inputs are right at a start"
+    TOLD = "what agents begin is told"
+    ONCE_DONE = "what is done is not done again"
+    ONCE_SUBMITTED = "a job is submitted once"
+    ONE_MIND = "core, journal and story agree"
+    NO_JOB_LEFT = "no job is left"
+    RIGHT = "results are right"
+    THERE = "results are there"
+    UNTOUCHED = "places of unfinished tasks have what they had"
+    NO_DRAFT = "no draft is left"
+    USERS = "files of the user stay"
+    HOME = "results come home"
+    KEPT = "checkpoints are not lost"
+    UNMIXED = "checkpoints are not mixed"
+    DELETED = "what nothing needs is deleted"
+    NEEDED = "what is needed is not deleted"
+    SPACE = "files take no more than they may"
+    DISKS_EMPTY = "disks of nodes are empty in the end"
+    HELD = "jobs hold no more nodes than there are"
+    RELIED = "what is relied on outlives a crash"
+    BLOCKS = "what nodes share is what its home has"
+    CAUSE = "failures have a cause"
+    REASON = "runs give up for a reason"
+    REFUSED = "what disks refuse again and again ends the run"
+    TRIED = "what is to move is tried again"
+    LAST_WORDS = "what an agent says last is awaited"
+    HEARD = "ends of jobs are heard soon"
+    BOUNDED = "work has an end while something stays wrong"
+
+
+def never(met: Mapping[str, int], exercised: Mapping[str, int]) -> list[str]:
+    """The faults that never struck, and the invariants that nothing ever put to the test."""
+    faults = [str(kind) for kind in Kind if not met.get(kind)]
+    return faults + [str(invariant) for invariant in Invariant if not exercised.get(invariant)]
+
+
+def with_zeros(exercised: Mapping[Invariant, int]) -> dict[str, int]:
+    """The counts of all invariants, those that nothing put to the test among them."""
+    return {str(invariant): exercised.get(invariant, 0) for invariant in Invariant}
