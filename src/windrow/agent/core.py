@@ -19,7 +19,7 @@ from windrow.agent import event_file as events
 from windrow.agent.checkpoints import Piece
 from windrow.agent.data.local_files import LocalFiles
 from windrow.agent.job_file import JobFile, TaskSpec
-from windrow.agent.order import Committed, Result
+from windrow.agent.order import Committed, Moved, Result
 from windrow.model.allocation import Allocation, Member
 from windrow.model.attempt import Leaving
 from windrow.model.cause import Cause
@@ -282,63 +282,85 @@ class AgentCore:
         """An attempt has ended; `before_s` was done by earlier ones."""
         task = result.task
         attempt, begun = self._running.pop(task)
-        if result.moved:
-            names = self._specs[task].names()
-        else:
-            names = {}
-        moved = tuple(one._replace(file=names.get(one.file, one.file)) for one in result.moved)
-        if not result.why:
-            local = self._specs[task].named(result.local)
-            measured = (
-                result.cpu_s,
-                result.peak_bytes,
-                tuple(result.sizes),
-                round(before_s, 3),
-                local,
-                moved,
-                result.fetch_s,
-            )
-            self._note(events.AttemptFinished(at, task, attempt, begun, *measured))
-            self._done.add(task)
-            self.freed += self._allocation.finish(task, result.sizes or None)
-            return
         may_have_more = result.cause == Cause.MEMORY and self._specs[task].most_memory_bytes > 0
-        # it would not help to try again at once
-        if result.cause in (Cause.SPACE, Cause.VOLUME) or may_have_more:
+        if not result.why:
+            self._finished(result, at, attempt, begun, before_s)
+        elif result.cause in (Cause.SPACE, Cause.VOLUME) or may_have_more:
+            # it would not help to try again at once
             self._running[task] = attempt, begun
             more = "; it is to have more in another job" if may_have_more else ""
             self.lost(task, result.why + more, at, Cause(result.cause))
-            return
-        if task in self.beaten or result.cause == Cause.SUPERSEDED:
-            self._note(
-                events.AttemptLost(at, task, "another attempt finished first", Cause.SUPERSEDED)
-            )
+        elif task in self.beaten or result.cause == Cause.SUPERSEDED:
+            why = "another attempt finished first"
+            self._note(events.AttemptLost(at, task, why, Cause.SUPERSEDED))
             self._leave_to_others(task)
-            return
+        else:
+            self._failed(result, at, attempt, begun)
+
+    def _finished(
+        self, result: Result, at: float, attempt: int, begun: float, before_s: float
+    ) -> None:
+        """A task is done."""
+        task = result.task
+        self._note(
+            events.AttemptFinished(
+                at,
+                task,
+                attempt,
+                begun,
+                result.cpu_s,
+                result.peak_bytes,
+                sizes=tuple(result.sizes),
+                before_s=round(before_s, 3),
+                local=self._specs[task].named(result.local),
+                moved=self._moved(result),
+                fetch_s=result.fetch_s,
+            )
+        )
+        self._done.add(task)
+        self.freed += self._allocation.finish(task, result.sizes or None)
+
+    def _failed(self, result: Result, at: float, attempt: int, begun: float) -> None:
+        """A task has failed: it is tried again here, left to another job, or given up."""
+        task = result.task
         self._failures[task] = self._failures.get(task, 0) + 1
         is_last = self._failures[task] > self._specs[task].retries
-        final = is_last and task not in self._copied
-        how = (
-            result.exit,
-            result.signal,
-            result.why,
-            final,
-            result.tail,
-            result.cpu_s,
-            result.peak_bytes,
+        is_final = is_last and task not in self._copied
+        self._note(
+            events.AttemptFailed(
+                at,
+                task,
+                attempt,
+                begun,
+                result.exit,
+                result.signal,
+                result.why,
+                is_final,
+                result.tail,
+                cpu_s=result.cpu_s,
+                peak_bytes=result.peak_bytes,
+                cause=result.cause,
+                moved=self._moved(result),
+            )
         )
-        self._note(events.AttemptFailed(at, task, attempt, begun, *how, result.cause, moved))
-        if is_last and not final:
-            self._leave_to_others(task)
-            self._note(events.TaskDeclined(at, task, _FAILED_HERE, has_failed=True))
-        elif final:
+        if is_final:
             closed = self._allocation.give_up(task)
             why = f"task {self._specs[task].id!r}, on which it depends, failed"
             self._drop([t for t in closed if t != task], dict.fromkeys(closed, why), at)
+        elif is_last:
+            self._leave_to_others(task)
+            self._note(events.TaskDeclined(at, task, _FAILED_HERE, has_failed=True))
         elif self._is_draining:
             self._drop(self._allocation.give_up(task), {task: "this job starts no more tasks"}, at)
         else:
             self._allocation.retry(task)
+
+    def _moved(self, result: Result) -> tuple[Moved, ...]:
+        """What came to its node or left it, by the names that the workflow has for files."""
+        if not result.moved:
+            return ()
+        names = self._specs[result.task].names()
+        return tuple(one._replace(file=names.get(one.file, one.file)) for one in result.moved)
 
     def saved(self, task: int, done_s: float, at: float) -> None:
         """A running task has written a checkpoint."""

@@ -277,71 +277,61 @@ class Runner:
             self._results.append(Result(order.task, order.attempt, None, None, why, cause=cause))
 
     def _spawn(self, order: Order) -> None:
-        order = order if self.data is None else self.data.with_volumes(order)
-        given = order
-        if self.data is not None and self.data.runs_here(order):
-            data = self.data
-        else:
-            data = None
-        order = order if data is None else data.seen(order)
-        with disk_faults(f"{order.out} cannot be written"):
-            how_to = os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND | os.O_CLOEXEC
-            out = patiently(partial(os.open, order.out, how_to, 0o600))
+        """Start it, or say why that cannot be done."""
+        given = order if self.data is None else self.data.with_volumes(order)
+        data = self._data_for(given)
+        order = given if data is None else data.seen(given)
+        out = _opened(order.out)
         env = self._launchers.environment(order)
         if order.gpus is not None:
             env |= shown(self._environ, order.gpus)
+        outputs = None
         if order.outputs:
             outputs = Outputs(order)
-        else:
-            outputs = None
-        if order.mounts and (lost := mounts.lost_volume(order, data.view.inside if data else str)):
+        if lost := self._lost_volume(order, data):
             self._not_started(order, out, None, lost, Cause.VOLUME)
             return
         try:
-            # A child starts where its parent is; every time, since a task may replace it.
-            patiently(partial(os.chdir, order.workdir))
-            if outputs:
-                command = patiently(outputs.prepare)
-            else:
-                command = order.command
-            if order.mounts:
-                if outputs:
-                    places = outputs.places
-                else:
-                    places = {}
-                named = data.shown if data else str
-                written = {named(path): named(place) for path, place in places.items()}
-                command, where = mounts.command_for(replace(order, command=command), written)
-                env |= where
+            command = _prepared(order, outputs, env, data)
         except (OSError, ValueError) as error:
-            missing = not Path(order.workdir).is_dir()
-            why = (
-                _cannot_start(order, error)
-                if missing
-                else f"cannot prepare its outputs: {_reason(error)}"
-            )
-            self._not_started(order, out, 127 if missing else None, why, _of_disk(error))
+            if Path(order.workdir).is_dir():
+                why = f"cannot prepare its outputs: {_reason(error)}"
+                self._not_started(order, out, None, why, _of_disk(error))
+            else:
+                self._not_started(order, out, 127, _cannot_start(order, error), _of_disk(error))
             return
-        streams = [
-            (os.POSIX_SPAWN_DUP2, file, number)
-            for number, file in enumerate((self._null, out, out))
-        ]
-        how: dict[str, Any] = {
-            "file_actions": streams,
-            "setpgroup": 0,
-            "setsigmask": (),
-            "setsigdef": RESET,
-        }
+        before: tuple[str, ...] = ()
+        if data is not None:
+            before = data.view.entering(given.workdir)
         try:
-            program = self._program(command[0], env.get("PATH", os.defpath))
-            if data is not None and (before := data.view.entering(given.workdir)):
-                command = (*before, program, *command[1:])
-                program = self._program(before[0], os.defpath)
-            pid = os.posix_spawn(program, command, env, **how)
+            pid = self._started(command, env, out, before)
         except (OSError, ValueError) as error:
             self._not_started(order, out, 127, _cannot_start(order, error) + _discarded(outputs))
             return
         self._running[pid] = _Running(given, out, outputs)
+
+    def _started(
+        self, command: tuple[str, ...], env: dict[str, str], out: int, before: tuple[str, ...]
+    ) -> int:
+        """A process in a group of its own, with nothing to read, which prints to `out`. `before` is
+        what leads it to its files."""
+        program = self._program(command[0], env.get("PATH", os.defpath))
+        if before:
+            command = (*before, program, *command[1:])
+            program = self._program(before[0], os.defpath)
+        streams = [
+            (os.POSIX_SPAWN_DUP2, file, number)
+            for number, file in enumerate((self._null, out, out))
+        ]
+        return os.posix_spawn(
+            program,
+            command,
+            env,
+            file_actions=streams,
+            setpgroup=0,
+            setsigmask=(),
+            setsigdef=RESET,
+        )
 
     def _not_started(
         self, order: Order, out: int, code: int | None, why: str, cause: str = Cause.PROGRAM
@@ -361,61 +351,74 @@ class Runner:
         return found
 
     def _reaped(self, pid: int, code: int, usage: resource.struct_rusage) -> None:
+        """A process has ended: its attempt has failed, or its outputs are looked at."""
         running = self._running.pop(pid)
         order = running.order
-        cpu_s = round(usage.ru_utime + usage.ru_stime, 6)
-        # Its peak, or 0 if that may be the agent's. The agent's only grows, so an old figure of it
-        # mostly decides.
-        if usage.ru_maxrss > self._own_peak_kib:
-            self._own_peak_kib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-        if usage.ru_maxrss > self._own_peak_kib:
-            peak_bytes = usage.ru_maxrss * 1024
-        else:
-            peak_bytes = 0
-        cause = Cause.PROGRAM
-        why = _why(code, order.command)
-        if code in (-signal.SIGKILL, 128 + signal.SIGKILL) and self._memory_kills.is_new():
-            cause = Cause.MEMORY
-            why = "it ran out of memory, and the kernel killed it"
-        exited, killed = (code, None) if code >= 0 else (None, -code)
-        if why:
-            tail = _tail(running.out)
-        else:
-            tail = ""
-        if why and cause == Cause.PROGRAM and any(words in tail for words in _NO_SPACE):
-            said = next(
-                line for line in tail.splitlines() if any(words in line for words in _NO_SPACE)
-            )
-            cause = Cause.SPACE
-            why = f"{why}: {said.strip()}{self._which_disk(order)}"
-        elif why and cause == Cause.PROGRAM and not tail and _is_full(order.out):
-            cause = Cause.SPACE
-            why = f"{why}; the disk for what it prints is full"
-        if why and order.mounts:
-            if self.data is not None and self.data.runs_here(order):
-                data = self.data
-            else:
-                data = None
-            if lost := mounts.lost_volume(order, data.view.inside if data else str):
-                cause = Cause.VOLUME
-                why = f"{why}; {lost}"
         ended = Result(
-            order.task, order.attempt, exited, killed, why, cpu_s, peak_bytes, tail, cause
+            order.task,
+            order.attempt,
+            exit=code if code >= 0 else None,
+            signal=-code if code < 0 else None,
+            why=_why(code, order.command),
+            cpu_s=round(usage.ru_utime + usage.ru_stime, 6),
+            peak_bytes=self._peak_bytes(usage),
         )
-        if why:  # what is left of it must not meet the next attempt
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.killpg(pid, signal.SIGKILL)
-            ended = replace(
-                ended, why=why + _discarded(running.outputs), cause=_blamed(cause, running.outputs)
-            )
-        if os.fstat(running.out).st_size == 0 and (why or not running.outputs):
+        out_of_memory = code in _KILLED and self._memory_kills.is_new()
+        if ended.why:
+            ended = self._failed(pid, running, ended, out_of_memory=out_of_memory)
+        if os.fstat(running.out).st_size == 0 and (ended.why or not running.outputs):
             _remove(order.out)
-        if why or (outputs := running.outputs) is None:
+        if ended.why or (outputs := running.outputs) is None:
             os.close(running.out)
             self._results.append(ended)
         else:
             then = partial(self._checked, order, ended, outputs, running.out)
             self._when_there(outputs.written, order.patience_s, then, None)
+
+    def _peak_bytes(self, usage: resource.struct_rusage) -> int:
+        """The peak of a process, or 0 if that may be the agent's. The agent's only grows, so an
+        old figure of it mostly decides."""
+        if usage.ru_maxrss > self._own_peak_kib:
+            self._own_peak_kib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        if usage.ru_maxrss > self._own_peak_kib:
+            return usage.ru_maxrss * 1024
+        return 0
+
+    def _failed(self, pid: int, running: _Running, ended: Result, *, out_of_memory: bool) -> Result:
+        """A process has failed: why, and nothing of it is left that could meet the next attempt."""
+        tail = _tail(running.out)
+        if out_of_memory:
+            why, cause = "it ran out of memory, and the kernel killed it", Cause.MEMORY
+        else:
+            why, cause = self._no_space(running.order, ended.why, tail)
+        if lost := self._lost_volume(running.order, self._data_for(running.order)):
+            cause = Cause.VOLUME
+            why = f"{why}; {lost}"
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(pid, signal.SIGKILL)
+        why += _discarded(running.outputs)
+        return replace(ended, why=why, cause=_blamed(cause, running.outputs), tail=tail)
+
+    def _no_space(self, order: Order, why: str, tail: str) -> tuple[str, Cause]:
+        """What failed a program, which is not its own fault if it found no space on a disk."""
+        for line in tail.splitlines():
+            if any(words in line for words in _NO_SPACE):
+                return f"{why}: {line.strip()}{self._which_disk(order)}", Cause.SPACE
+        if not tail and _is_full(order.out):
+            return f"{why}; the disk for what it prints is full", Cause.SPACE
+        return why, Cause.PROGRAM
+
+    def _lost_volume(self, order: Order, data: NodeData | None) -> str:
+        """Which of its mounts is gone, in words; empty if none is."""
+        if not order.mounts:
+            return ""
+        return mounts.lost_volume(order, data.view.inside if data else str)
+
+    def _data_for(self, order: Order) -> NodeData | None:
+        """What keeps files on this node, if the order runs on these."""
+        if self.data is not None and self.data.runs_here(order):
+            return self.data
+        return None
 
     def _which_disk(self, order: Order) -> str:
         """Where what an order writes is, if that is not its place."""
@@ -482,6 +485,32 @@ class Runner:
             self._awaited.append(_Awaited(paths, time.monotonic() + patience_s, then, to_start))
 
 
+def _opened(path: str) -> int:
+    """The empty file for what an attempt prints."""
+    how = os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND | os.O_CLOEXEC
+    with disk_faults(f"{path} cannot be written"):
+        return patiently(partial(os.open, path, how, 0o600))
+
+
+def _prepared(
+    order: Order, outputs: Outputs | None, env: dict[str, str], data: NodeData | None
+) -> tuple[str, ...]:
+    """Everything is in place for this command. What it has to know of its mounts joins `env`."""
+    # A child starts where its parent is; every time, since a task may replace it.
+    patiently(partial(os.chdir, order.workdir))
+    command = order.command
+    places: Mapping[str, str] = {}
+    if outputs:
+        command = patiently(outputs.prepare)
+        places = outputs.places
+    if order.mounts:
+        named = data.shown if data else str
+        written = {named(path): named(place) for path, place in places.items()}
+        command, where = mounts.command_for(replace(order, command=command), written)
+        env |= where
+    return command
+
+
 def _first_missing(paths: tuple[str, ...]) -> str | None:
     for path in paths:
         if not os.path.exists(path):  # noqa: PTH110 - on the way of every task
@@ -517,6 +546,7 @@ def _blamed(cause: str, outputs: Outputs | None) -> str:
     return cause
 
 
+_KILLED = (-signal.SIGKILL, 128 + signal.SIGKILL)
 _NO_SPACE = tuple(map(os.strerror, NO_SPACE))
 """What programs say that find no space; that is not their fault."""
 _LITTLE_BYTES = 1 << 14

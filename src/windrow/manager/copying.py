@@ -23,14 +23,14 @@ Rule 4: pure but for `wait_s`; what is decided is journaled as any decision.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from dataclasses import dataclass, field
 from math import ceil, inf, prod
 from typing import NamedTuple
 
 import numpy as np
 
-from windrow.manager.beliefs import AtSite
+from windrow.manager.beliefs import AtSite, Job
 from windrow.manager.core import Core
 from windrow.manager.terms import CopyRules
 from windrow.model import Step, format_duration
@@ -92,49 +92,66 @@ class Copying:
     def due(self, at_s: int) -> Iterator[Due]:
         """The tasks that are due for copies."""
         core = self.core
-        rules = self.rules
         steps = self.steps()
-        homes = {
-            t: job
-            for n, job in core.jobs.items()
-            for t in job.running_since_s
-            if core.job_of[t] == n
-        }
+        homes = self._homes()
         left = {
             t: max(0, job.running_since_s[t] + self._expected_s(job.at, t) - at_s)
             for t, job in homes.items()
         }
-        may = (
-            t for t in homes if len(core.copies.jobs_of(t)) < MOST and t not in core.copies.failed
-        )
-        able = [t for t in may if core.is_ready(t) and self.may_copy(t)]
+        able = [t for t in homes if self._is_able(t)]
         for t in able:
             if len(core.copies.jobs_of(t)) < steps[t].replicas:
                 yield Due(t, inf, steps[t].replicas, left[t], f"replicas: {steps[t].replicas}")
-        if (
-            not rules
-            or not able
-            or any(core.is_ready(t) and t not in homes for t in range(len(core.job_of)))
-        ):
-            return
-        end_s = max(left_s + self._tail_s(t) for t, left_s in left.items())
-        for t in able:
-            expected_s = self._expected_s(homes[t].at, t)
-            from_s = at_s + end_s - self._tail_s(t) - expected_s - core.terms.overhead_s
-            if rules.speculate:
-                late_s = self._late_s(t)
-            else:
-                late_s = inf
-            is_long = (
-                left[t] > core.terms.overhead_s
-            )  # else it should be done before a copy has started
-            times = [max(from_s, late_s), from_s if rules.reliability and is_long else inf]
-            self.next_s = min([self.next_s, *(time_s for time_s in times if time_s > at_s)])
-            if times[0] <= at_s:
-                why = f"late, expected to take {format_duration(expected_s)}"
-                yield Due(t, inf, len(core.copies.jobs_of(t)) + 1, left[t], why)
-            elif times[1] <= at_s:
-                yield Due(t, rules.reliability, MOST, left[t], f"reliability {rules.reliability:g}")
+        if self.rules and able and not self._has_others_to_start(homes):
+            end_s = at_s + max(left_s + self._tail_s(t) for t, left_s in left.items())
+            for t in able:
+                yield from self._late_or_unsafe(t, homes[t].at, left[t], at_s, end_s)
+
+    def _homes(self) -> dict[int, Job]:
+        """The tasks that run in the jobs to which they belong, with these."""
+        return {
+            task: job
+            for number, job in self.core.jobs.items()
+            for task in job.running_since_s
+            if self.core.job_of[task] == number
+        }
+
+    def _is_able(self, task: int) -> bool:
+        """Whether a task that runs may have one more copy."""
+        copies = self.core.copies
+        return (
+            len(copies.jobs_of(task)) < MOST
+            and task not in copies.failed
+            and self.core.is_ready(task)
+            and self.may_copy(task)
+        )
+
+    def _has_others_to_start(self, running: Container[int]) -> bool:
+        tasks = range(len(self.core.job_of))
+        return any(self.core.is_ready(task) and task not in running for task in tasks)
+
+    def _late_or_unsafe(
+        self, task: int, at: AtSite, left_s: int, at_s: int, end_s: int
+    ) -> Iterator[Due]:
+        """One copy more if the task is late, or as many as make its loss unlikely; neither before
+        a second try after a loss would delay the end of the workflow, at `end_s`."""
+        overhead_s = self.core.terms.overhead_s
+        expected_s = self._expected_s(at, task)
+        from_s = end_s - self._tail_s(task) - expected_s - overhead_s
+        late_s = inf
+        if self.rules.speculate:
+            late_s = max(from_s, self._late_s(task))
+        unsafe_s = inf
+        # one that is shorter should be done before a copy has started
+        if self.rules.reliability and left_s > overhead_s:
+            unsafe_s = from_s
+        self.next_s = min([self.next_s, *(s for s in (late_s, unsafe_s) if s > at_s)])
+        if late_s <= at_s:
+            why = f"late, expected to take {format_duration(expected_s)}"
+            yield Due(task, inf, len(self.core.copies.jobs_of(task)) + 1, left_s, why)
+        elif unsafe_s <= at_s:
+            wanted = self.rules.reliability
+            yield Due(task, wanted, MOST, left_s, f"reliability {wanted:g}")
 
     def _late_s(self, task: int) -> float:
         """From when on all attempts at the task are late; never while one has not started."""
