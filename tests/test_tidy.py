@@ -37,23 +37,13 @@ UNCOUNTED = (
 )
 MOST_NODES = 300
 TO_BE_SPLIT = {
-    "agent/core.py:ended",
-    "agent/runner.py:_reaped",
-    "agent/runner.py:_spawn",
-    "app/sites.py:placing",
     "commands/grid.py:_schedule",
-    "cli/queue_plan.py:_show_queue",
-    "cli/run_screen.py:summary",
-    "data/catalogue.py:paths_of",
     "grid/baselines.py:matchmaking",
     "grid/hybrid.py:mapped",
     "grid/select.py:_best",
     "grid/select.py:_layer",
     "campaign/file.py:read_campaign",
     "stream/layout.py:lay_out",
-    "manager/copying.py:due",
-    "manager/dispatch.py:prepare",
-    "story/story.py:_task",
     "reproductions/bent/page.py:report",
     "reproductions/bent/plan.py:bound",
     "reproductions/faults/page.py:report",

@@ -4,7 +4,7 @@ there is refused."""
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -231,41 +231,62 @@ def placing(sites: Sequence[Reached], workflow: Workflow, steps: Sequence[Step] 
 
     A site that is closed, or lacks nodes for a while, keeps its row: it may open again.
     """
-    tasks = np.arange(len(workflow))
     pieces = {n: s.checkpoint.piece_s for n, s in enumerate(steps) if s.checkpoint}
-    if pieces:  # these tasks need no more time than a piece: they are continued in other jobs
-        times = [
-            min(time, pieces.get(task, time))
-            for task, time in enumerate(workflow.runtime_s.tolist())
-        ]
-        workflow = workflow.with_times(np.array(times))
+    workflow = _in_pieces(workflow, pieces)
     rows = np.stack([able(workflow, reached.site, steps) for reached in sites])
     if len(sites) == 1:
-        sites[0].refuse(workflow, tasks)
-        for task in tasks[~rows[0]][:1]:
+        sites[0].refuse(workflow, np.arange(len(workflow)))
+        for task in np.flatnonzero(~rows[0])[:1]:
             raise UserError(
                 f"{_kept_away(workflow, steps, task)}, which does not hold for {sites[0].site.name}"
             )
         return rows
-    now = rows & np.stack([reached.holds(workflow) for reached in sites])
-    for task in np.flatnonzero(~now.any(axis=0))[:1]:
-        why = []
-        for number, reached in enumerate(sites):
-            try:
-                reached.refuse(workflow, tasks[task : task + 1])
-                if not rows[number, task]:
-                    why.append(f"{reached.site.name}: {_kept_away(workflow, steps, task)}")
-            except UserError as error:
-                why.append(f"{reached.site.name}: {error}")
-        raise UserError(f"task {workflow.ids[task]} can run at no site ({'; '.join(why)})")
-    for number, reached in enumerate(sites):
-        if reached.limits.closed == "" and len(mine := tasks[now[number]]):
-            reached.refuse(workflow, mine)
+    _refuse_without_place(sites, workflow, steps, rows)
     rows &= np.stack([reached.in_time(workflow) for reached in sites])
     places = np.array([reached.site.files for reached in sites])
     for task in pieces:  # checkpoint files stay where they are
         rows[:, task] &= places == places[rows[:, task].argmax()]
     return rows
+
+
+def _in_pieces(workflow: Workflow, pieces: Mapping[int, float]) -> Workflow:
+    """The workflow whose tasks with checkpoints need no more time than one of their pieces: they
+    are continued in other jobs."""
+    if not pieces:
+        return workflow
+    times = enumerate(workflow.runtime_s.tolist())
+    return workflow.with_times(np.array([min(time, pieces.get(n, time)) for n, time in times]))
+
+
+def _refuse_without_place(
+    sites: Sequence[Reached], workflow: Workflow, steps: Sequence[Step], rows: Mask
+) -> None:
+    """UserError if a task could now run at none of several sites, or not where it should."""
+    now = rows & np.stack([reached.holds(workflow) for reached in sites])
+    for task in np.flatnonzero(~now.any(axis=0))[:1]:
+        why = _why_nowhere(sites, workflow, steps, task, rows[:, task])
+        raise UserError(f"task {workflow.ids[task]} can run at no site ({'; '.join(why)})")
+    for reached, mine in zip(sites, map(np.flatnonzero, now), strict=True):
+        if not reached.limits.closed and len(mine):
+            reached.refuse(workflow, mine)
+
+
+def _why_nowhere(
+    sites: Sequence[Reached],
+    workflow: Workflow,
+    steps: Sequence[Step],
+    task: int,
+    may: NDArray[np.bool_],
+) -> Iterator[str]:
+    """Of each site, why the task cannot run there; `may`: at which it could by what is said of
+    it."""
+    for reached, may_here in zip(sites, may, strict=True):
+        try:
+            reached.refuse(workflow, np.array([task]))
+            if not may_here:
+                yield f"{reached.site.name}: {_kept_away(workflow, steps, task)}"
+        except UserError as error:
+            yield f"{reached.site.name}: {error}"
 
 
 def _kept_away(workflow: Workflow, steps: Sequence[Step], task: int) -> str:

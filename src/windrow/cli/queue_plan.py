@@ -134,58 +134,57 @@ def _space_lines(prepared: Prepared, plan: DryRun) -> list[RenderableType]:
 def _show_queue(prepared: Prepared, plan: DryRun, *, explain: bool) -> None:
     from windrow.report.run.explanation import candidate_lines
 
-    workflow = prepared.runnable.workflow
-    order = prepared.order
-    sites = [f"{one.site.name} ({count(one.limits.nodes, 'node')})" for one in prepared.sites]
-    where = f"{', '.join(sites)} as {'it is' if len(sites) == 1 else 'they are'} now"
-    head = [
-        f"{workflow.name}: {count(len(workflow), 'task')}, planned by {order.strategy} for {where}"
-    ]
-    if prepared.guesses:
-        guess = format_duration(order.guess_s)
-        head.append(
-            f"{prepared.guesses:,} of {len(workflow):,} run times are guesses of {guess} each "
-            "(--guess)"
-        )
-    if prepared.learned:
-        head.append(f"{prepared.learned:,} of {len(workflow):,} run times come from earlier runs")
-    head += workflow.repairs()
-    rows = []
-    is_risky = any(risk is not None for risk in plan.risks)
-    for job, wait, risk in zip(plan.decision.jobs, plan.waits_s, plan.risks, strict=True):
-        spans = [format_duration(s) for s in (job.run_s, job.leeway_s, job.requested_s)]
-        spans += ["?" if risk is None else f"{100 * risk:.1f} %"] if is_risky else []
-        if is_never(wait):
-            waits = "never, with the queue as it is now"
-        else:
-            waits = format_duration(wait)
-        rows.append(
-            (*([job.site] if job.site else []), str(len(job.tasks)), str(job.nodes), waits, *spans)
-        )
+    certain = [one.site.name for one in prepared.sites if not one.site.hazard]
+    why = [f"why: {plan.decision.why}"]
     if explain:
-        reasons = candidate_lines(plan.decision.candidates)
-    else:
-        reasons = []
-    heads = (
-        "tasks",
-        "nodes",
-        "expected wait",
-        "expected run",
-        "leeway",
-        "requested",
-        *(("risk",) if is_risky else ()),
-    )
+        why += candidate_lines(plan.decision.candidates)
     terminal.show(
-        terminal.text(*head, *prepared.notes, *plan.notes),
-        terminal.table((*(("site",) if len(sites) > 1 else ()), *heads), rows, "r"),
+        terminal.text(*_about(prepared), *prepared.notes, *plan.notes),
+        _job_table(plan, has_sites=len(prepared.sites) > 1),
         *_site_table(plan.decision),
-        *_frontier_table(
-            plan.frontier, [one.site.name for one in prepared.sites if not one.site.hazard]
-        ),
-        terminal.text(f"why: {plan.decision.why}", *reasons),
+        *_frontier_table(plan.frontier, certain),
+        terminal.text(*why),
         *_space_lines(prepared, plan),
     )
     # As they are, and not through a console, which breaks lines: they are there to be pasted.
-    print(
-        "\nwould be submitted (nothing was submitted):", *(plan.commands or ("nothing",)), sep="\n"
-    )
+    commands = plan.commands or ("nothing",)
+    print("\nwould be submitted (nothing was submitted):", *commands, sep="\n")
+
+
+def _about(prepared: Prepared) -> list[str]:
+    """What is planned, for which sites, and from which run times."""
+    workflow = prepared.runnable.workflow
+    order = prepared.order
+    total = len(workflow)
+    sites = [f"{one.site.name} ({count(one.limits.nodes, 'node')})" for one in prepared.sites]
+    where = f"{', '.join(sites)} as {'it is' if len(sites) == 1 else 'they are'} now"
+    lines = [f"{workflow.name}: {count(total, 'task')}, planned by {order.strategy} for {where}"]
+    if prepared.guesses:
+        guess = format_duration(order.guess_s)
+        lines.append(
+            f"{prepared.guesses:,} of {total:,} run times are guesses of {guess} each (--guess)"
+        )
+    if prepared.learned:
+        lines.append(f"{prepared.learned:,} of {total:,} run times come from earlier runs")
+    return [*lines, *workflow.repairs()]
+
+
+def _job_table(plan: DryRun, *, has_sites: bool) -> RenderableType:
+    """The jobs that would be submitted now, a line for each."""
+    is_risky = any(risk is not None for risk in plan.risks)
+    heads = ["tasks", "nodes", "expected wait", "expected run", "leeway", "requested"]
+    if has_sites:
+        heads.insert(0, "site")
+    if is_risky:
+        heads.append("risk")
+    rows = []
+    for job, wait, risk in zip(plan.decision.jobs, plan.waits_s, plan.risks, strict=True):
+        waits = "never, with the queue as it is now" if is_never(wait) else format_duration(wait)
+        spans = [format_duration(s) for s in (job.run_s, job.leeway_s, job.requested_s)]
+        row = [str(len(job.tasks)), str(job.nodes), waits, *spans]
+        if job.site:
+            row.insert(0, job.site)
+        if is_risky:
+            row.append("?" if risk is None else f"{100 * risk:.1f} %")
+        rows.append(row)
+    return terminal.table(heads, rows, "r")

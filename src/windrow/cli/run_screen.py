@@ -44,58 +44,66 @@ def span(seconds: float) -> str:
 
 def summary(told: RunView, now_s: float) -> list[str]:
     """The run in a few lines."""
+    is_active = told.state in ACTIVE
+    end_s = now_s if is_active else told.story.last_s
+    lines = [*_head(told), *_times(told, now_s, end_s)]
+    if not is_active:
+        lines += [*_waits(told, end_s), *_node_time(told, end_s)]
+    lines += [*_by_site(told.story, end_s), *_failures(told), *_lateness(told, end_s)]
+    if told.state == RunState.RUNNING:
+        for node in told.story.avoidance.at(now_s):
+            lines.append(f"avoiding {node.node} until {clock(node.until_s)}: {node.why}")
+    lines += told.warnings()
+    if told.story.trouble:
+        lines.append(f"gave up: {told.story.trouble}")
+    lines += [*_space(told, end_s), *_next_step(told)]
+    return [printable(line) for line in lines]
 
+
+def _head(told: RunView) -> list[str]:
+    """Which run it is, and how many of its tasks are in which state."""
     story = told.story
-    facts = told.facts
+    request = told.facts.request
     total = len(story.tasks)
     done = story.count(TaskState.FINISHED)
     full = _BAR * done // max(1, total)
-    parts = [
-        f"{story.count(state)} {state}" for state in TaskState if state is not TaskState.FINISHED
+    others = [
+        f"{number} {state}"
+        for state in TaskState
+        if state is not TaskState.FINISHED and (number := story.count(state))
     ]
-    counts = ", ".join(part for part in parts if not part.startswith("0 "))
-    if told.state in ACTIVE:
-        end = now_s
-    else:
-        end = story.last_s
-    lines = [
-        f"{told.paths.name}: {told.state}   {facts.request.strategy} on {facts.on}",
-        f"tasks {'█' * full}{'░' * (_BAR - full)} {done}/{total}"
-        + (f"   ({counts})" if counts else ""),
-    ]
-    if story.begun_s is not None:
-        if told.state == RunState.RUNNING:
-            ahead = told.left_s(now_s)
-        else:
-            ahead = None
-        if ahead is not None:
-            time_left = f", about {span(ahead)} left"
-        else:
-            time_left = ""
-        lines.append(
-            f"started {clock(story.begun_s)}, {_gone(told.state, end - story.begun_s)}{time_left}"
-        )
-    lines += [*_waits(told, end), *_node_time(told, end)] if told.state not in ACTIVE else []
-    lines += _by_site(story, end)
-    lines += _failures(told)
-    if (late_s := told.missed_by_s(end)) is not None:
-        deadline = span(facts.request.deadline_s or 0)
-        lines.append(f"missed its deadline of {deadline} by {span(late_s)}")
-    for node in story.avoidance.at(now_s) if told.state == RunState.RUNNING else ():
-        lines.append(f"avoiding {node.node} until {clock(node.until_s)}: {node.why}")
-    lines += told.warnings()
-    if story.trouble:
-        lines.append(f"gave up: {story.trouble}")
-    lines += _space(told, end)
+    progress = f"tasks {'█' * full}{'░' * (_BAR - full)} {done}/{total}"
+    if others:
+        progress += f"   ({', '.join(others)})"
+    return [f"{told.paths.name}: {told.state}   {request.strategy} on {told.facts.on}", progress]
+
+
+def _times(told: RunView, now_s: float, end_s: float) -> list[str]:
+    """When it started, how long that is ago, and how long it will take yet."""
+    begun_s = told.story.begun_s
+    if begun_s is None:
+        return []
+    line = f"started {clock(begun_s)}, {_gone(told.state, end_s - begun_s)}"
+    if told.state == RunState.RUNNING and (left_s := told.left_s(now_s)) is not None:
+        line += f", about {span(left_s)} left"
+    return [line]
+
+
+def _lateness(told: RunView, end_s: float) -> list[str]:
+    if (late_s := told.missed_by_s(end_s)) is None:
+        return []
+    deadline = span(told.facts.request.deadline_s or 0)
+    return [f"missed its deadline of {deadline} by {span(late_s)}"]
+
+
+def _next_step(told: RunView) -> list[str]:
+    """What the user may do about a run that has ended before its time."""
+    resume = f"windrow resume {told.paths.name}"
     if told.state == RunState.FAILED:
-        lines.append(
-            "fix the cause, in the workflow file or elsewhere, then windrow resume "
-            f"{told.paths.name}"
-        )
-    elif told.state in (RunState.INTERRUPTED, RunState.STOPPED):
-        lines += _last_words(told)
-        lines.append(f"windrow resume {told.paths.name} continues it")
-    return [printable(line) for line in lines]
+        return [f"fix the cause, in the workflow file or elsewhere, then {resume}"]
+    if told.state in (RunState.INTERRUPTED, RunState.STOPPED):
+        return [*_last_words(told), f"{resume} continues it"]
+    return []
 
 
 def _by_site(story: RunStory, end_s: float) -> list[str]:

@@ -12,11 +12,11 @@ the other in general.
 
 import os
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from windrow.errors import UserError
-from windrow.model import Runnable
+from windrow.model import Runnable, Step, Task
 
 HOME = ""
 FADING = 0.7
@@ -46,49 +46,82 @@ def paths_of(runnable: Runnable, is_file: Callable[[str], bool], root: str = "")
     """
     workflow = runnable.workflow
     folders = [step.workdir for step in runnable.steps]
-
-    def whole(task: int, names: Iterable[str]) -> list[str]:
-        return [os.path.normpath(os.path.join(folders[task], name)) for name in names]  # noqa: PTH118 - pure
-
     tasks = [workflow.task(number) for number in range(len(workflow))]
-    near = (
-        p
-        for n, t in enumerate(tasks)
-        for p in whole(n, (f for f in (*t.inputs, *t.outputs) if f[:1] != "/"))
-    )
-    root = root or os.path.commonpath([*folders, *map(os.path.dirname, near)])
-    made = {path for number, task in enumerate(tasks) for path in whole(number, task.outputs)}
-    is_named = dict[str, bool]()  # whether a word of a command is a file that travels
+    makes = [_whole(folder, task.outputs) for folder, task in zip(folders, tasks, strict=True)]
+    root = root or _common_root(tasks, folders)
+    words = _Words(root, {path for outputs in makes for path in outputs}, is_file)
     reads = []
-    makes = []
-    for number, task in enumerate(tasks):
-        needed = dict.fromkeys(whole(number, task.inputs))
-        command = runnable.steps[number].command
-        for word in (word for part in command for word in _WORDS.findall(part)):
-            (path,) = whole(number, [word])
-            if path not in is_named:
-                is_named[path] = path not in made and path.startswith(f"{root}/") and is_file(path)
-            if is_named[path] and word[:1] == "/":
-                raise UserError(f"task {task.id} names {word} in its command, which is elsewhere "
-                                "at other sites; "
-                                "write the path relative to the task's folder")  # fmt: skip
-            needed |= {path: None} if is_named[path] else {}
-        for path in (*needed, *(outputs := whole(number, task.outputs))):
+    for task, step, outputs in zip(tasks, runnable.steps, makes, strict=True):
+        inputs = dict.fromkeys(_whole(step.workdir, task.inputs))
+        inputs |= dict.fromkeys(words.files(task.id, step))
+        for path in (*inputs, *outputs):
             if not path.startswith(f"{root.rstrip('/')}/"):
-                raise UserError(f"task {task.id} uses {path}, which is outside of {root} and "
-                                "cannot be moved to other "
-                                "sites; put it there, and name it by a relative path")  # fmt: skip
-        reads.append(tuple(os.path.relpath(path, root) for path in needed))
-        makes.append(tuple(os.path.relpath(path, root) for path in outputs))
+                raise UserError(
+                    f"task {task.id} uses {path}, which is outside of {root} and cannot be moved "
+                    "to other sites; put it there, and name it by a relative path"
+                )
+        reads.append(_below(root, inputs))
     kept = {file.id for file in workflow.files if file.stays}
-    stays = {
+    stays = (
         path
-        for number, task in enumerate(tasks)
-        for path in whole(number, kept.intersection(task.outputs))
-    }
-    return Paths(
-        root, tuple(reads), tuple(makes), frozenset(os.path.relpath(path, root) for path in stays)
+        for folder, task in zip(folders, tasks, strict=True)
+        for path in _whole(folder, kept.intersection(task.outputs))
     )
+    return Paths(
+        root,
+        tuple(reads),
+        tuple(_below(root, outputs) for outputs in makes),
+        frozenset(_below(root, stays)),
+    )
+
+
+def _whole(folder: str, names: Iterable[str]) -> list[str]:
+    """Paths from the root of the file system."""
+    return [os.path.normpath(os.path.join(folder, name)) for name in names]  # noqa: PTH118 - pure
+
+
+def _below(root: str, paths: Iterable[str]) -> tuple[str, ...]:
+    return tuple(os.path.relpath(path, root) for path in paths)
+
+
+def _common_root(tasks: Iterable[Task], folders: Sequence[str]) -> str:
+    """The least folder that has all that tasks name by relative paths, and where they run."""
+    near = (
+        path
+        for folder, task in zip(folders, tasks, strict=True)
+        for path in _whole(folder, (f for f in (*task.inputs, *task.outputs) if f[:1] != "/"))
+    )
+    return os.path.commonpath([*folders, *map(os.path.dirname, near)])
+
+
+@dataclass
+class _Words:
+    """Which words of commands name files below the root that no task makes."""
+
+    root: str
+    made: Collection[str]
+    is_file: Callable[[str], bool]
+    _known: dict[str, bool] = field(default_factory=dict)
+
+    def files(self, task: str, step: Step) -> Iterator[str]:
+        """Those of a task's command. UserError if one is named by a path that other sites do not
+        have."""
+        for word in (word for part in step.command for word in _WORDS.findall(part)):
+            (path,) = _whole(step.workdir, [word])
+            if not self._is_named(path):
+                continue
+            if word[:1] == "/":
+                raise UserError(
+                    f"task {task} names {word} in its command, which is elsewhere at other sites; "
+                    "write the path relative to the task's folder"
+                )
+            yield path
+
+    def _is_named(self, path: str) -> bool:
+        if path not in self._known:
+            is_ours = path not in self.made and path.startswith(f"{self.root}/")
+            self._known[path] = is_ours and self.is_file(path)
+        return self._known[path]
 
 
 @dataclass

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from windrow.data.mirror import Mirror
     from windrow.manager.transfers import Transfers
     from windrow.storage.places import Staying
+    from windrow.strategies import JobPlan
     from windrow.strategies.levels import Work
 
 SMALL_BYTES = 1 << 20
@@ -64,6 +65,13 @@ def _shape(core: Core, number: int) -> tuple[NodeShape, Need]:
     """What each node of a job gives it, and what the job must request of each."""
     job = core.jobs[number]
     return job.at.work.job_shape(np.array(job.plan.all_tasks))
+
+
+def _size(path: Path) -> int:
+    """Bytes of a file; 0 if it is not there."""
+    if path.exists():
+        return path.stat().st_size
+    return 0
 
 
 @dataclass
@@ -193,22 +201,24 @@ class Dispatch:
         among them, as long as they may finish something. A task that failed, was abandoned and is
         tried again must not look lost to jobs of its second life.
         """
-        plan = core.jobs[number].plan
-        (shape, _) = _shape(core, number)
         folder = self.folder_of(core, number)
-        hazard = core.jobs[number].at.site.hazard
-        given_up = sorted(heard.keys() - core.jobs.keys())
-        has_volumes = bool(self.scratch) and any(
-            self.runnable.steps[task].mounts for task in plan.all_tasks
-        )
-        is_by_losses = has_volumes or self.runnable.notice_s(plan.all_tasks) > 0
-        space = None
-        if core.work.space is not None:
-            from windrow.manager.space import space_for  # noqa: PLC0415  (few runs have a limit)
+        job = self._job_file(core, number, heard)
+        with disk_faults(f"{folder.path}: cannot write job {number}"):
+            folder.make(number)
+            if self.copies:
+                folder.commits.mkdir(mode=0o700, exist_ok=True)
+            write_job(folder.job_file(number), job)
+        return self.spec(core, number, avoid)
 
-            space = space_for(core, number, shape, self.sizes, self.attempts)
+    def _job_file(self, core: Core, number: int, heard: Mapping[int, int]) -> JobFile:
+        """What a job's agent is to do, and what it has to know of the others."""
+        plan = core.jobs[number].plan
+        at = core.jobs[number].at
+        shape = _shape(core, number)[0]
+        folder = self.folder_of(core, number)
+        given_up = sorted(heard.keys() - core.jobs.keys())
         first = min((*core.jobs, *given_up))
-        job = JobFile(
+        return JobFile(
             run=self.run,
             job=number,
             nodes=plan.nodes,
@@ -216,7 +226,7 @@ class Dispatch:
             memory_bytes=shape.memory_bytes,
             disk_bytes=shape.disk_bytes,
             counts=shape.counts,
-            walltime_s=core.jobs[number].at.site.walltime_s(plan.requested_s),
+            walltime_s=at.site.walltime_s(plan.requested_s),
             tasks=tuple(self._tasks(core, number)),
             over=tuple(
                 n for n in range(first, core.submitted) if n not in core.jobs and n not in given_up
@@ -224,22 +234,33 @@ class Dispatch:
             given_up=tuple(given_up),
             over_below=first,
             heard_bytes={str(n): heard[n] for n in sorted(heard) if n != number and heard[n]},
-            abandoned_bytes=folder.abandoned.stat().st_size if folder.abandoned.exists() else 0,
-            site=core.jobs[number].at.name,
-            loss_rate=hazard.rate(plan.nodes) if is_by_losses else 0.0,
-            arrived_bytes=folder.arrived.stat().st_size if folder.arrived.exists() else 0,
+            abandoned_bytes=_size(folder.abandoned),
+            site=at.name,
+            loss_rate=at.site.hazard.rate(plan.nodes) if self._is_by_losses(plan) else 0.0,
+            arrived_bytes=_size(folder.arrived),
             offered=bool(plan.offered_s) if self.offers else None,
-            space=() if space is None else tuple(space.record()),
+            space=self._space(core, number, shape),
             scratch=self.scratch,
             share=self.share if self.scratch else "",
             small_bytes=self.small_bytes if self.scratch else 0,
         )
-        with disk_faults(f"{folder.path}: cannot write job {number}"):
-            folder.make(number)
-            if self.copies:
-                folder.commits.mkdir(mode=0o700, exist_ok=True)
-            write_job(folder.job_file(number), job)
-        return self.spec(core, number, avoid)
+
+    def _is_by_losses(self, plan: JobPlan) -> bool:
+        """Whether its agent decides something by how often nodes are lost."""
+        steps = self.runnable.steps
+        has_volumes = bool(self.scratch) and any(steps[task].mounts for task in plan.all_tasks)
+        return has_volumes or self.runnable.notice_s(plan.all_tasks) > 0
+
+    def _space(self, core: Core, number: int, shape: NodeShape) -> tuple[Any, ...]:
+        """What the files of a job may take; empty if there is no limit."""
+        if core.work.space is None:
+            return ()
+        from windrow.manager.space import space_for  # noqa: PLC0415  (few runs have a limit)
+
+        space = space_for(core, number, shape, self.sizes, self.attempts)
+        if space is None:
+            return ()
+        return tuple(space.record())
 
     def folder_at(self, place: str) -> RunFolder:
         """The run's folder for jobs at this place of files; of one that is not home, its mirror."""

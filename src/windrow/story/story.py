@@ -330,38 +330,43 @@ class RunStory:
         match event:
             case e.JobSubmitted():
                 job.id = event.id
-                job.submitted_s = (
-                    at_s if job.submitted_s is None else job.submitted_s
-                )  # found again: the first counts
+                if job.submitted_s is None:  # else it was found again: the first counts
+                    job.submitted_s = at_s
             case e.JobStarted() | e.JobTaken():
                 job.started_s = at_s
                 job.hosts = tuple(detail.get("hosts", ()))
-                job.taken_by = event.by if isinstance(event, e.JobTaken) else job.taken_by
+                if isinstance(event, e.JobTaken):
+                    job.taken_by = event.by
             case e.JobEnded():
-                has_more = any(
-                    self.tasks[task].state != TaskState.FINISHED for task in job.plan.all_tasks
-                )
-                ended = JobStage.ENDED if job.started_s is not None else JobStage.STOPPED
-                ended = JobStage.CANCELLED if job.is_asked_to_stop and has_more else ended
-                self._close(event.job, at_s, ended, job.why)
+                self._close(event.job, at_s, self._end_of(job), job.why)
             case e.JobWithdrawn():
                 job.why = event.why
             case e.JobKilled():
-                job.cause = str(event.cause)
-                if event.node:
-                    site = job.plan.site
-                    self.avoidance.failed(
-                        f"{event.node} ({site})" if site else event.node, event.at_s
-                    )
-                self._close(event.job, at_s, JobStage.KILLED, event.why)
+                self._job_killed(event, at_s)
             case e.JobRejected():
-                self.trouble = (
-                    self.trouble if job.plan.site else event.why
-                )  # one of several sites gets no more
+                if not job.plan.site:  # else one of several sites gets no more
+                    self.trouble = event.why
                 self._close(event.job, at_s, JobStage.REJECTED, event.why)
         after = job.state
         if after is not before and after not in JOB_MOVES[before]:
             self.strays.append((before, after))
+
+    def _end_of(self, job: JobStory) -> JobStage:
+        """What became of a job that has ended by itself, or because it was asked to."""
+        tasks = [self.tasks[number] for number in job.plan.all_tasks]
+        if job.is_asked_to_stop and any(task.state != TaskState.FINISHED for task in tasks):
+            return JobStage.CANCELLED
+        if job.started_s is None:
+            return JobStage.STOPPED
+        return JobStage.ENDED
+
+    def _job_killed(self, event: e.JobKilled, at_s: float) -> None:
+        job = self.jobs[event.job]
+        job.cause = str(event.cause)
+        if event.node:
+            site = job.plan.site
+            self.avoidance.failed(f"{event.node} ({site})" if site else event.node, event.at_s)
+        self._close(event.job, at_s, JobStage.KILLED, event.why)
 
     def _close(self, number: int, at_s: float, outcome: JobStage, why: str) -> None:
         job = self.jobs[number]
@@ -414,65 +419,79 @@ class RunStory:
             if task.job is None:
                 self._block_if_waiting(number)
 
-    def _task(self, event: e.TaskEvent, at_s: float, detail: Any) -> None:
+    def _task_started(self, event: e.TaskStarted, at_s: float, detail: Any) -> None:
         task = self.tasks[event.task]
-        is_open = (
-            task.state != TaskState.FINISHED
-        )  # else it has finished in a job that was given up
-        match event:
-            case e.TaskStarted():
-                task.job = event.job
-                if is_open:
-                    self._move(task, TaskState.RUNNING)
-                number = detail.get("attempt", len(task.attempts) + 1)
-                nodes = tuple(detail.get("nodes", ()))
-                before_s = task.saved_s
-                near_bytes = detail.get("near_bytes", 0)
-                made = TaskAttempt(
-                    event.job, at_s, nodes, number=number, before_s=before_s, near_bytes=near_bytes
-                )
-                task.attempts.append(made)
-            case e.TaskCheckpointed():
-                task.saved_s = event.done_s
-                task.saved_at_s = at_s
-                for attempt in task.attempts[-1:]:
-                    attempt.before_s = min(attempt.before_s, event.done_s)
-                    if event.ended:
-                        self._cut_short(task, attempt, at_s, "its time in this job was over", "")
-                        self._move(task, TaskState.SUBMITTED)
-            case e.TaskFinished():
-                self.copied.get(event.task, set()).clear()
-                _attempt_over(task, AttemptState.FINISHED, at_s, detail)
-                self._move(task, TaskState.FINISHED)
-            case e.TaskKept():
-                self._move(task, TaskState.FINISHED)
-                lists: Any = {key: tuple(detail.get(key, ())) for key in ("hosts", "sizes")}
-                task.kept = Kept(**{**detail, **lists})
-            case e.TaskRetried():
-                _attempt_over(task, AttemptState.FAILED, at_s, detail)
-                if is_open and not any(a.outcome is AttemptState.RUNNING for a in task.attempts):
-                    self._move(task, TaskState.SUBMITTED)
-            case e.TaskFailed():
-                _attempt_over(task, AttemptState.FAILED, at_s, detail)
-                if is_open:
-                    self._move(task, TaskState.FAILED)
-                    self._block(event.task)
-            case e.TaskDropped() if detail.get("cause") == Cause.SUPERSEDED:
-                _attempt_over(task, AttemptState.SUPERSEDED, at_s, {**detail, "job": event.job})
-                self._leave(event.task, event.job, (TaskState.SUBMITTED,))
-            case e.TaskDropped() if detail.get("cause") in (Cause.VOLUME, Cause.MEMORY):
-                _attempt_over(task, AttemptState.LOST, at_s, {**detail, "job": event.job})
-                self._leave(event.task, event.job, (TaskState.SUBMITTED, TaskState.RUNNING))
-            case e.TaskDropped() | e.CopyFailed():
-                task.dropped.append((event.job, str(detail.get("why", ""))))
-                self._leave(event.task, event.job, (TaskState.SUBMITTED,))
-                if isinstance(event, e.CopyFailed) and task.state is TaskState.PENDING:
-                    self._move(task, TaskState.FAILED)
-                    self._block(event.task)
-            case e.DiskRefused():
-                self._disk_refused(event, at_s, detail)
-            case e.TaskUndone():
-                self._task_undone(event.task, at_s, detail)
+        task.job = event.job
+        if task.state != TaskState.FINISHED:  # in a job that was given up
+            self._move(task, TaskState.RUNNING)
+        task.attempts.append(
+            TaskAttempt(
+                event.job,
+                at_s,
+                nodes=tuple(detail.get("nodes", ())),
+                number=detail.get("attempt", len(task.attempts) + 1),
+                before_s=task.saved_s,
+                near_bytes=detail.get("near_bytes", 0),
+            )
+        )
+
+    def _task_checkpointed(self, event: e.TaskCheckpointed, at_s: float, _detail: Any) -> None:
+        task = self.tasks[event.task]
+        task.saved_s = event.done_s
+        task.saved_at_s = at_s
+        for attempt in task.attempts[-1:]:
+            attempt.before_s = min(attempt.before_s, event.done_s)
+            if event.ended:
+                self._cut_short(task, attempt, at_s, "its time in this job was over", "")
+                self._move(task, TaskState.SUBMITTED)
+
+    def _task_finished(self, event: e.TaskFinished, at_s: float, detail: Any) -> None:
+        task = self.tasks[event.task]
+        self.copied.get(event.task, set()).clear()
+        _attempt_over(task, AttemptState.FINISHED, at_s, detail)
+        self._move(task, TaskState.FINISHED)
+
+    def _task_kept(self, event: e.TaskKept, _at_s: float, detail: Any) -> None:
+        task = self.tasks[event.task]
+        self._move(task, TaskState.FINISHED)
+        lists: Any = {key: tuple(detail.get(key, ())) for key in ("hosts", "sizes")}
+        task.kept = Kept(**{**detail, **lists})
+
+    def _task_retried(self, event: e.TaskRetried, at_s: float, detail: Any) -> None:
+        task = self.tasks[event.task]
+        _attempt_over(task, AttemptState.FAILED, at_s, detail)
+        runs = any(one.outcome is AttemptState.RUNNING for one in task.attempts)
+        # else it has finished in a job that was given up, or another attempt goes on
+        if task.state != TaskState.FINISHED and not runs:
+            self._move(task, TaskState.SUBMITTED)
+
+    def _task_failed(self, event: e.TaskFailed, at_s: float, detail: Any) -> None:
+        task = self.tasks[event.task]
+        _attempt_over(task, AttemptState.FAILED, at_s, detail)
+        if task.state != TaskState.FINISHED:
+            self._move(task, TaskState.FAILED)
+            self._block(event.task)
+
+    def _task_dropped(self, event: e.TaskDropped, at_s: float, detail: Any) -> None:
+        task = self.tasks[event.task]
+        cause = detail.get("cause")
+        left: tuple[TaskState, ...] = (TaskState.SUBMITTED,)
+        if cause == Cause.SUPERSEDED:
+            _attempt_over(task, AttemptState.SUPERSEDED, at_s, {**detail, "job": event.job})
+        elif cause in (Cause.VOLUME, Cause.MEMORY):
+            _attempt_over(task, AttemptState.LOST, at_s, {**detail, "job": event.job})
+            left = (TaskState.SUBMITTED, TaskState.RUNNING)
+        else:
+            task.dropped.append((event.job, str(detail.get("why", ""))))
+        self._leave(event.task, event.job, left)
+
+    def _copy_failed(self, event: e.CopyFailed, _at_s: float, detail: Any) -> None:
+        task = self.tasks[event.task]
+        task.dropped.append((event.job, str(detail.get("why", ""))))
+        self._leave(event.task, event.job, (TaskState.SUBMITTED,))
+        if task.state is TaskState.PENDING:
+            self._move(task, TaskState.FAILED)
+            self._block(event.task)
 
     def _disk_refused(self, event: e.DiskRefused, at_s: float, detail: Any) -> None:
         task = self.tasks[event.task]
@@ -487,7 +506,8 @@ class RunStory:
             _attempt_over(task, AttemptState.LOST, at_s, {**detail, "job": event.job})
             self._move(task, TaskState.SUBMITTED)
 
-    def _task_undone(self, number: int, at_s: float, detail: Any) -> None:
+    def _task_undone(self, event: e.TaskUndone, at_s: float, detail: Any) -> None:
+        number = event.task
         task = self.tasks[number]
         had_failed = task.state == TaskState.FAILED
         self._move(task, TaskState.PENDING)
@@ -551,7 +571,16 @@ _TOLD: Mapping[type[e.Event], Callable[[RunStory, Any, float, Any], None]] = {
     e.TasksAdded: RunStory._tasks_added,
     e.JobsPlanned: RunStory._jobs_planned,
     **dict.fromkeys(get_args(e.JobEvent), RunStory._job),
-    **dict.fromkeys(get_args(e.TaskEvent), RunStory._task),
+    e.TaskStarted: RunStory._task_started,
+    e.TaskCheckpointed: RunStory._task_checkpointed,
+    e.TaskFinished: RunStory._task_finished,
+    e.TaskKept: RunStory._task_kept,
+    e.TaskRetried: RunStory._task_retried,
+    e.TaskFailed: RunStory._task_failed,
+    e.TaskDropped: RunStory._task_dropped,
+    e.CopyFailed: RunStory._copy_failed,
+    e.DiskRefused: RunStory._disk_refused,
+    e.TaskUndone: RunStory._task_undone,
     **dict.fromkeys(
         get_args(e.FileEvent), lambda story, event, _at_s, _detail: story.transferred(event)
     ),
