@@ -80,7 +80,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if _folder(item) in SLOW:
             item.add_marker(pytest.mark.slow)
         if _folder(item) == "slurm":
-            special = {"slurm_with_accounting", "mixed"}.intersection(
+            special = {"slurm_with_accounting", "mixed", "shared_site", "bound"}.intersection(
                 getattr(item, "fixturenames", ())
             )
             item.add_marker(

@@ -137,6 +137,9 @@ class SlurmCluster:
             "eight idle nodes",
             "n1",
         )
+        # only now, since what a limit counts is known once the controller has told its database
+        for line in self.settings.accounts:
+            self.run("sacctmgr", "-i", *line.split())
 
     def _own_disk(self) -> list[str]:
         """What to put before a node's daemon so that it and its jobs have a disk that no other node
@@ -259,9 +262,15 @@ class SlurmCluster:
         return not self.run("squeue", "-h") and set(self.node_states().values()) == {"idle"}
 
     def clear(self) -> None:
-        """Cancel every job and wait until all nodes are idle."""
-        self.run("scancel", "--user", self.place.user)
+        """Cancel every job, whosever it is, and wait until all nodes are idle."""
+        self.cancel_all()
         self.wait(self.is_free, "an empty queue and idle nodes", "slurmctld")
+
+    def cancel_all(self) -> None:
+        """Cancel every job, whosever it is, and wait until they are gone."""
+        for user in sorted({*self.run("squeue", "-h", "-o", "%u").split()}):
+            self.run("scancel", "--user", user)
+        self.wait(lambda: not self.run("squeue", "-h"), "an empty queue", "slurmctld")
 
     def wait(
         self, condition: Callable[[], bool], what: str, log: str, timeout_s: float = START_TIMEOUT_S
@@ -396,15 +405,17 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--nodes", type=int, default=8)
     args = parser.parse_args(argv)
-    settings = Settings(accounting=args.accounting, select=args.select, nodes=args.nodes)
+    return serve(Settings(accounting=args.accounting, select=args.select, nodes=args.nodes))
+
+
+def serve(settings: Settings) -> int:
+    """Keep a private Slurm until Ctrl-C; what to export is printed."""
     began = time.monotonic()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     try:
         with SlurmCluster(settings) as cluster:
-            print(
-                f"# {args.nodes} idle nodes after {time.monotonic() - began:.1f} s; Ctrl-C stops "
-                "them"
-            )
+            took_s = time.monotonic() - began
+            print(f"# {settings.nodes} idle nodes after {took_s:.1f} s; Ctrl-C stops them")
             print(f"export SLURM_CONF={cluster.env['SLURM_CONF']}", flush=True)
             signal.pause()
     except KeyboardInterrupt:

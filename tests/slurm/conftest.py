@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from tests.slurm.cluster import SlurmCluster, missing
 from tests.slurm.settings import Settings
+from tests.slurm.shared import BOUND, SHARED
 from tests.unit.agent.jobs import Run
 
 
@@ -22,6 +23,26 @@ def slurm() -> Iterator[SlurmCluster]:
 def slurm_with_accounting() -> Iterator[SlurmCluster]:
     """Eight nodes with slurmdbd and MariaDB."""
     yield from _cluster(Settings(accounting=True))
+
+
+@pytest.fixture(scope="session")
+def shared_site() -> Iterator[SlurmCluster]:
+    """Eight nodes of three kinds that users share, with GPUs, accounts and limits (`shared`)."""
+    yield from _cluster(SHARED)
+
+
+@pytest.fixture
+def shared(shared_site: SlurmCluster) -> Iterator[SlurmCluster]:
+    """The same, empty before and after."""
+    shared_site.clear()
+    yield shared_site
+    shared_site.clear()
+
+
+@pytest.fixture(scope="module")
+def bound() -> Iterator[SlurmCluster]:
+    """Two shared nodes whose jobs are bound to their cores."""
+    yield from _cluster(BOUND)
 
 
 @pytest.fixture

@@ -25,13 +25,15 @@ PartitionName=spot Nodes=ALL MaxTime=1 PriorityTier=1 PreemptMode=CANCEL GraceTi
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """Nodes that are alike. `gres` as in slurm.conf; each GPU has a device of its own."""
+    """Nodes that are alike. `gres` and `features` as in slurm.conf; each GPU has a device of its
+    own."""
 
     count: int
     cpus: int
     memory_mib: int
     tmp_mib: int = 0
     gres: str = ""
+    features: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +52,14 @@ class Settings:
 
     `preempts`: there are partitions `high`, `low` and `spot`, and jobs of the first one cancel
     those of the others: in `spot` after a notice.
+
+    `main`: options of the partition `main`; `partitions`: further ones, as slurm.conf has them
+    after `PartitionName=`.
+
+    `accounts`: what `sacctmgr` is told in the beginning, by lines.
+
+    `binds`: each task is bound to its cores; nodes must then have no more of them than this
+    machine.
     """
 
     nodes: int = 8
@@ -67,6 +77,10 @@ class Settings:
     kinds: tuple[Kind, ...] = ()
     disk_mib: int = 0
     on_node: str = "true"
+    main: str = ""
+    partitions: tuple[str, ...] = ()
+    accounts: tuple[str, ...] = ()
+    binds: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +123,7 @@ SlurmdSpoolDir={place.path("spool")}/%n
 SlurmctldPidFile={place.path("slurmctld.pid")}
 SlurmdPidFile={place.path("slurmd-%n.pid")}
 ProctrackType=proctrack/linuxproc
-TaskPlugin=task/none
+TaskPlugin={"task/affinity" if settings.binds else "task/none"}
 SwitchType=switch/none
 MpiDefault=none
 {POLICE if settings.polices_memory else "JobAcctGatherType=jobacct_gather/none"}
@@ -128,11 +142,16 @@ MessageTimeout={settings.message_timeout_s}
 SlurmdTimeout={settings.node_timeout_s}
 MaxArraySize={settings.max_array_size}
 SlurmdParameters=config_overrides
-{_accounting(place) if settings.accounting else "AccountingStorageType=accounting_storage/none"}
+{_accounting(place, settings)}
 {_nodes(place, settings)}
-PartitionName=main Nodes=ALL Default=YES MaxTime={settings.max_time_min} State=UP
+PartitionName=main Nodes=ALL Default=YES MaxTime={settings.max_time_min} State=UP {settings.main}
 PartitionName=small Nodes=n[1-{min(2, settings.nodes)}] MaxTime=10 MaxNodes=1 State=UP
-{PREEMPTION if settings.preempts else ""}"""
+{PREEMPTION if settings.preempts else ""}
+{_partitions(settings)}"""
+
+
+def _partitions(settings: Settings) -> str:
+    return "".join(f"PartitionName={one} State=UP\n" for one in settings.partitions)
 
 
 def _by_kind(settings: Settings) -> Iterator[tuple[int, Kind]]:
@@ -151,6 +170,7 @@ def _nodes(place: Place, settings: Settings) -> str:
         more = (f" TmpDisk={kind.tmp_mib}" if kind.tmp_mib else "") + (
             f" Gres={kind.gres}" if kind.gres else ""
         )
+        more += f" Features={kind.features}" if kind.features else ""
         size = f"CPUs={kind.cpus} RealMemory={kind.memory_mib}{more}"
         where = "NodeHostname=localhost NodeAddr=127.0.0.1"
         lines.append(f"NodeName=n[{first}-{last}] {where} Port={ports} {size}")
@@ -173,13 +193,23 @@ def gres_conf(place: Place, settings: Settings) -> tuple[str, list[Path]]:
     return "\n".join([*lines, ""]), devices
 
 
-def _accounting(place: Place) -> str:
+def _accounting(place: Place, settings: Settings) -> str:
+    if not settings.accounting:
+        return "AccountingStorageType=accounting_storage/none"
+    counted = sorted({name for _, kind in _by_kind(settings) for name in _counted(kind.gres)})
     return f"""\
+{f"AccountingStorageTRES={','.join(counted)}" if counted else ""}
 AccountingStorageType=accounting_storage/slurmdbd
 AccountingStorageHost=127.0.0.1
 AccountingStoragePort={place.port("database daemon")}
 AccountingStoragePass={place.path("munge.socket")}
 AccountingStorageEnforce=associations,limits,qos"""
+
+
+def _counted(gres: str) -> set[str]:
+    """What accounts and limits count of it: `gres/gpu`, and each type of it."""
+    names = [one.split(":") for one in gres.split(",") if one]
+    return {f"gres/{':'.join(name[:end])}" for name in names for end in range(1, len(name))}
 
 
 def slurmdbd_conf(place: Place, password: str) -> str:
