@@ -3,8 +3,12 @@ once.
 
 Known are the requests of running and waiting jobs; no others arrive. The answer is exact: the start
 that the cluster would give under that assumption. Under conservative backfilling it is usually the
-first fit in the plan; the plan may still hold a job that the next pass will move, and then, as for
-the policies without a plan, the known jobs are played forward with the candidate among them.
+first fit in the plan; the plan may still hold a job that the next pass will move, and then the
+known jobs are played forward with the candidate among them.
+
+Under the other policies a candidate behind all known jobs changes nothing before its own start. So
+the known jobs are played forward once, without any candidate, and each pass tells which candidates
+would have started in it.
 """
 
 from __future__ import annotations
@@ -16,13 +20,14 @@ from windrow.kernels.cluster import state as c
 from windrow.kernels.cluster.advance import instant, next_instant
 from windrow.kernels.cluster.jobs import (
     arrive,
+    finish_first,
     plan_counts,
     plan_sets,
     plan_times,
     queued,
     sift_down,
 )
-from windrow.kernels.cluster.policies import schedule, trim_plan
+from windrow.kernels.cluster.policies import free_now, reset_plan, schedule, trim_plan
 from windrow.kernels.cluster.state import Ints
 from windrow.kernels.jit import kernel
 
@@ -40,8 +45,9 @@ def estimate(
     whatever comes later.
 
     The state must have had its pass for now, and have room for one more job. It is not changed in
-    any way that matters. `log` is an empty log. Cost: a walk over the plan per candidate, or else a
-    copy of the state and a simulation of the known jobs up to the candidate's start.
+    any way that matters. `log` is an empty log. Cost: a walk over the plan per candidate, or one
+    simulation of the known jobs for all of them; where a candidate may be in the way of known jobs,
+    a copy of the state and a simulation for each.
     """
     capped = s[c.CAP] > 0 and s[s[c.USERS_AT] + user] >= s[c.CAP]
     if s[c.POLICY] == c.CONSERVATIVE and not capped:
@@ -50,8 +56,70 @@ def estimate(
             fit_plan(s, nodes, requested, answers)
             return
     expected = as_requested(s)
+    if s[c.POLICY] != c.CONSERVATIVE and comes_last(s) and not capped:
+        follow(expected, nodes, requested, answers)
+        return
     for i in range(nodes.shape[0]):
         answers[i] = play(expected.copy(), log, nodes[i], requested[i], user)
+
+
+@kernel
+def comes_last(s: Ints) -> bool:
+    """Whether a job that arrives now, and is not held back, stays behind all known ones, on counted
+    nodes."""
+    return s[c.QUEUE_ORDER] == c.ARRIVAL and s[c.HELD] == 0 and s[c.PLACEMENT] == c.COUNTED
+
+
+@kernel
+def follow(t: Ints, nodes: Ints, requested: Ints, answers: Ints) -> None:
+    """Play the known jobs forward, and note for each candidate the first pass that starts it."""
+    if t[c.POLICY] == c.BY_DEPTH and t[c.DEPTH] < 0:
+        if t[c.HEAD] == t[c.TAIL]:
+            reset_plan(t)
+        else:
+            trim_plan(t)
+        fit_plan(t, nodes, requested, answers)  # jobs end on time, so nothing is planned again
+        return
+    batched = t[c.EVENT_ORDER] == c.BATCHED
+    no_starts = np.empty(0, dtype=np.int64)
+    answers[:] = -1
+    open_ones = nodes.shape[0] - settle(t, nodes, requested, answers)
+    while open_ones > 0 and t[c.RUNNING] > 0:
+        t[c.NOW] = t[t[c.HEAP_AT] + c.END]
+        while t[c.RUNNING] > 0 and t[t[c.HEAP_AT] + c.END] <= t[c.NOW]:
+            finish_first(t, -1)
+            if not batched:
+                schedule(t, no_starts)
+                open_ones -= settle(t, nodes, requested, answers)
+        if batched:
+            schedule(t, no_starts)
+            open_ones -= settle(t, nodes, requested, answers)
+        t[c.HAPPENED] = 0
+
+
+@kernel
+def settle(t: Ints, nodes: Ints, requested: Ints, answers: Ints) -> int:
+    """Note which candidates the last pass would have started. Returns how many."""
+    free = free_now(t)
+    count = 0
+    for k in range(nodes.shape[0]):
+        if answers[k] < 0 and nodes[k] <= free and would_start(t, nodes[k], requested[k]):
+            answers[k] = t[c.NOW]
+            count += 1
+    return count
+
+
+@kernel
+def would_start(t: Ints, nodes: int, requested: int) -> bool:
+    """Whether the last pass would have started a job for which nodes are free, at the queue's
+    end."""
+    if t[c.HEAD] == t[c.TAIL]:
+        return True
+    if t[c.POLICY] == c.EASY:
+        return t[c.NOW] + requested <= t[c.SHADOW] or nodes <= t[c.EXTRA]
+    if t[c.POLICY] == c.FCFS:
+        return False
+    return profile.fits_now(plan_times(t), plan_counts(t), t[c.SEGMENTS], nodes, requested)
 
 
 @kernel
@@ -79,11 +147,14 @@ def is_settled(s: Ints) -> bool:
     """
     at = plan_times(s)
     free = plan_counts(s)
+    horizon = max(s[c.FREED_UNTIL], s[c.MOVED_UNTIL])
+    if horizon <= s[c.NOW]:
+        return True
     for i in range(s[c.HEAD], s[c.TAIL]):
         q = queued(s, i)
         if (
             profile.earlier_fit(
-                at, free, s[q + c.NODES], s[q + c.REQUESTED], s[q + c.PLANNED], c.FOREVER
+                at, free, s[q + c.NODES], s[q + c.REQUESTED], s[q + c.PLANNED], horizon
             )
             >= 0
         ):
