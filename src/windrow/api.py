@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, TypedDict, Unpack
 
+from windrow.agent.holds import KEEP_S, LEASE_S
 from windrow.app import requests
 from windrow.app.adding import prepare_addition
 from windrow.app.background import start_manager
@@ -30,6 +31,7 @@ from windrow.app.continuing import (
 from windrow.app.dry_run import dry_run
 from windrow.app.execute import prepare, start_run
 from windrow.app.facts import RunRequest
+from windrow.app.holding import Holder, hold_run
 from windrow.app.requests import was_heard
 from windrow.app.runs import (
     RunPaths,
@@ -331,6 +333,17 @@ class Run:
             replace_text(page, run_page(told.recorded(time.time())))
         return page
 
+    def hold(self, who: str = "", *, keep_s: float = KEEP_S, lease_s: float = LEASE_S) -> Hold:
+        """Keep the run open for tasks to come, though all that it has may be done, until the hold
+        is closed or this process ends.
+
+        Nodes of jobs that have nothing to do are kept for `keep_s` seconds at most, and count as
+        idle. `who`: what others are told of who holds it. A process that does not renew its
+        hold for `lease_s` seconds has lost it.
+        """
+        with closing(self._own()) as told:
+            return Hold(self, hold_run(told, who, keep_s=keep_s, lease_s=lease_s))
+
     def cancel(self) -> RunState:
         """Stop it, and take its jobs out of the queue; how it stands then."""
         with closing(self._own()) as told:
@@ -374,3 +387,30 @@ class Run:
             leave()
             start_manager(self._paths, retry=False)
             told.refresh()
+
+
+class Hold:
+    """A run that is kept open for tasks to come (`Run.hold`). It renews itself; leave its `with`
+    block, or close it, to let the run end."""
+
+    def __init__(self, run: Run, holder: Holder) -> None:
+        self.run = run
+        self._holder = holder
+
+    def __repr__(self) -> str:
+        return f"<Hold of {self.run.name}>"
+
+    def __enter__(self) -> Hold:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the run has been stopped, or this hold was not renewed in time."""
+        return self._holder.is_over
+
+    def close(self) -> None:
+        """No more tasks come from here: the run ends when its tasks have."""
+        self._holder.close()

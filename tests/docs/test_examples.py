@@ -15,11 +15,14 @@ from windrow.app.settings import read_settings
 from windrow.cli.main import main
 
 SHOWN = [block for page in (*HOW_TOS, *REFERENCES) for block in blocks(page)]
-# What joins a run of its page (`run --add`) is run there, beside what that run made.
+# What joins a run of its page (`run --add`, `run.add`) is run there, beside what that run made.
 WORKFLOWS = [
     block
     for block in SHOWN
-    if block.language == "yaml" and f"--add {block.file}" not in block.page.read_text()
+    if block.language == "yaml"
+    and not any(
+        joins in block.page.read_text() for joins in (f"--add {block.file}", f'add("{block.file}")')
+    )
 ]
 SETTINGS = [
     block

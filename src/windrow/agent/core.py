@@ -181,6 +181,11 @@ class AgentCore:
         return not self._allocation.open and not self.local.is_busy
 
     @property
+    def is_draining(self) -> bool:
+        """Whether it starts nothing more."""
+        return self._is_draining
+
+    @property
     def is_waiting_for_others(self) -> bool:
         """Whether some task waits for a task of another job."""
         return bool(self._awaited)
@@ -466,12 +471,13 @@ class AgentCore:
         )
         self._drop(self._allocation.abandon(waiting), dict.fromkeys(waiting, why), at)
 
-    def end(self, why: Leaving, at: float) -> None:
-        """The agent leaves. What runs is lost; what waits was dropped."""
+    def end(self, why: Leaving, at: float, kept_s: float = 0.0) -> None:
+        """The agent leaves. What runs is lost; what waits was dropped. `kept_s`: as in
+        `AgentLeft`."""
         self.drain(why.words, at)
         for task in self.running:
             self.lost(task, why.words, at, why.cause)
-        self._note(events.AgentLeft(at, why))
+        self._note(events.AgentLeft(at, why, round(kept_s, 3)))
 
     def _drop(self, tasks: Iterable[int], whys: dict[int, str], at: float) -> None:
         """Record these tasks as dropped, each for its own reason or that of what it depends on."""

@@ -211,9 +211,19 @@ class Desk:
             if n not in self._refused
         )
 
-    def _take(self, number: int, now: float, *, is_offer: bool = False) -> bool:
+    def take_more(self, now: float) -> bool:
+        """Take a job whose tasks joined the run while nodes are kept here. Whether it did."""
+        return any(
+            self._take(n, now, is_idle=True)
+            for n in self._folder.numbers()
+            if n not in self._refused
+        )
+
+    def _take(
+        self, number: int, now: float, *, is_offer: bool = False, is_idle: bool = False
+    ) -> bool:
         """Take this job, if it has not been started and it fits; only one that `is_offer`ed.
-        Whether it did."""
+        Whether it did. `is_idle`: nothing here waits for it, or for anything."""
         is_old = (
             number < self._job.over_below or number in self._job.over or number in self._writers
         )
@@ -228,7 +238,11 @@ class Desk:
             self._refused.add(number)
         if job.site != self._job.site or bool(job.offered) != is_offer:
             return False
-        if not (self._core.can_host(job, now) if is_offer else self._core.waits_for_any(job)):
+        if is_offer:
+            suits = self._core.can_host(job, now)
+        else:
+            suits = is_idle or self._core.waits_for_any(job)
+        if not suits:
             return False
         source = Elsewhere(self._folder, job, self._writers)
         news = source.look()
@@ -278,9 +292,9 @@ class Desk:
             if writer.sync_due_s() is not None:
                 writer.sync()
 
-    def end(self, why: Leaving, at: float) -> None:
-        """The agent leaves."""
-        self._core.end(why, at)
+    def end(self, why: Leaving, at: float, kept_s: float = 0.0) -> None:
+        """The agent leaves; for so long it kept its nodes for tasks to come."""
+        self._core.end(why, at, kept_s)
         self.write(at, why)
         for writer in self._writers.values():
             writer.close()

@@ -183,14 +183,20 @@ class AttemptSaved:
 
 @dataclass(frozen=True, slots=True)
 class AgentLeft:
-    """The agent has nothing running any more and leaves."""
+    """The agent has nothing running any more and leaves.
+
+    `kept_s`: how long it had kept its nodes for tasks to come, of a run that was held.
+    """
 
     what: ClassVar[str] = "job-ended"
     at: float
     why: Leaving
+    kept_s: float = 0.0
 
 
-SELDOM = ("sizes", "before_s", "near_bytes", "local", "moved", "fetch_s", "has_failed")
+SELDOM = (
+    *("sizes", "before_s", "near_bytes", "local", "moved", "fetch_s", "has_failed", "kept_s"),
+)
 """What is told only if it says something."""
 # Not with |: a value at run time, on the Python of any site (`travel`).
 Record = Union[  # noqa: UP007

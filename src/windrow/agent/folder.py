@@ -33,6 +33,8 @@ class RunFolder:
     abandoned = Inside("abandoned")
     """Tasks that will never run, one line each; written by the manager."""
 
+    holds = Inside("holds")
+    """Who keeps the run open for tasks to come, one file each (`holds`)."""
     arrived = Inside("arrived")
     """Tasks whose files have come from another place, one line each; written by the manager."""
 

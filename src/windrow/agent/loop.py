@@ -26,6 +26,7 @@ from windrow.agent.event_file import Writer
 from windrow.agent.folder import RunFolder
 from windrow.agent.hosts import Hosts, queue_id
 from windrow.agent.job_file import JobFile, TaskSpec, read_job
+from windrow.agent.keeping import Keeping
 from windrow.agent.machine import SHARES
 from windrow.agent.order import Order, Result, absolute, order_for
 from windrow.agent.outputs import delete
@@ -84,6 +85,7 @@ class Loop:
             called = named
         self._desk = Desk(folder, job, self._core, writer, hosts.names[: job.nodes], called)
         self._sweep_at = self._clock.now()
+        self._keeping = Keeping(folder)
         self._kept = Checkpoints(folder, job.job, job.loss_rate)
         self._longest_notice_s = max(
             (spec.checkpoint.notice_s for spec in job.tasks if spec.checkpoint), default=0.0
@@ -137,7 +139,7 @@ class Loop:
 
     def _work(self) -> Generator[float, None, tuple[Leaving, int]]:
         """Until nothing is left, or the agent has to stop: why it ends, and the exit code."""
-        while not self._core.is_done:
+        while not self._core.is_done or self._is_kept():
             now = self._clock.now()
             if self._wake.stop_signal is not None and not self._gives_time(now):
                 return self._stopped(self._wake.stop_signal)
@@ -149,6 +151,8 @@ class Loop:
                 self._core.drop_late(now)
                 self._desk.take_over(now)
                 self._sweep_at = now + _SWEEP_EVERY_S
+            if self._core.is_done and self._desk.take_more(now):
+                self._keeping.over(now)
             self._desk.hear(now)
             self._end_beaten(now)
             # If the machine is shared, within what other jobs leave.
@@ -165,7 +169,7 @@ class Loop:
             for start in starts:
                 self._crew.start(start.nodes[0], self._order(start))
             self._remove_checkpoints()
-            if self._core.is_done:
+            if self._core.is_done and not self._is_kept():
                 break
             yield self._pause_s()
             self._collect()
@@ -174,6 +178,12 @@ class Loop:
         ):  # which ended the last tasks before it came here
             return self._stopped(self._wake.stop_signal)
         return self._why_short or DONE, 0
+
+    def _is_kept(self) -> bool:
+        """Whether the nodes are kept although there is nothing to do: more may come."""
+        now = self._clock.now()
+        is_leaving = self._core.is_draining or self._why_short or self._wake.stop_signal
+        return not is_leaving and now < self._core.deadline and self._keeping.lasts(now)
 
     def _delete_freed(self) -> None:
         """Make room, now that it is written who was the last to read these. What stays is for the
@@ -238,6 +248,7 @@ class Loop:
             self._sweep_at - now,
             self._desk.sync_due_s(),
             self._desk.look_again_s(now),
+            self._keeping.due_s(now),
         ]
         times.append(self._kept.due_s(self._core.deadline) - now)
         if self._shares is not None and self._shares.is_kept_waiting:
@@ -411,9 +422,10 @@ class Loop:
     def _stop(self, why: Leaving) -> None:
         """End what runs, and record the end. A task that still succeeds is done; another was not
         given its time."""
+        self._keeping.over(self._clock.now())
         self._core.drain(why.words, self._clock.now())
         until_s = self._clock.now() + _COMMIT_S + self._core.local.grace_s
         take = lambda result: self._ended(result, self._clock.now(), why)  # noqa: E731
         self._crew.end(self._job.grace_s * _TERM_PART, take, lambda: self._commits_until(until_s))
-        self._desk.end(why, self._clock.now())
+        self._desk.end(why, self._clock.now(), self._keeping.kept_s)
         self._remove_checkpoints()

@@ -26,7 +26,7 @@ from windrow.app.learning import (
     errors_at,
 )
 from windrow.app.queues import no_answer, open_queue
-from windrow.app.requests import follow_requests
+from windrow.app.requests import REQUEST_S, follow_requests, has_requests
 from windrow.app.runs import RunPaths, new_run, own_root
 from windrow.app.settings import settings_of
 from windrow.app.sites import OVERHEAD_S, Reached, able_again, placing, reach, sites_again
@@ -541,5 +541,16 @@ def drive(
                     own = [job.id for job in outpost.placed.values() if job.id is not None]
                     outpost.ahead.glance(own, manager.now_s())
         if not manager.is_over:
-            time.sleep(manager.next_look_s(happened=happened))
+            _pause(manager, manager.next_look_s(happened=happened))
         follow_requests(manager)
+
+
+def _pause(manager: Manager, pause_s: float) -> None:
+    """Sleep until the next look; of a run that is held, who adds tasks is not kept waiting."""
+    if manager.held is None:
+        time.sleep(pause_s)
+        return
+    until = time.monotonic() + pause_s
+    folder = manager.folder.path
+    while not has_requests(folder) and (left_s := until - time.monotonic()) > 0:
+        time.sleep(min(REQUEST_S, left_s))

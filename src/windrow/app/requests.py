@@ -24,6 +24,13 @@ from windrow.story.states import TaskState
 
 _RETRY = "retry-"
 _ADD = "add-"
+REQUEST_S = 0.02
+"""How often one looks for requests, and for whether they were followed, of a run that is held."""
+
+
+def has_requests(folder: Path) -> bool:
+    """Whether someone has asked for something in this run's folder."""
+    return any(path.name.startswith((_RETRY, _ADD)) for path in folder.iterdir())
 
 
 def follow_requests(manager: Manager) -> None:
@@ -96,6 +103,6 @@ def was_heard(told: RunView, request: Path) -> bool:
         if told.holder is None:
             discard(request)
             return False
-        time.sleep(0.1)
+        time.sleep(0.1 if told.story.held is None else REQUEST_S)
     told.refresh()
     return True

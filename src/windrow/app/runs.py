@@ -456,7 +456,8 @@ class RunView(JournalView[RunJournal]):
         """A RunState; or, if another run continues it, `continued by` that one."""
         if by := self.facts.continued_by:
             return f"{RunState.CONTINUED} by {by}"
-        if self.story.is_complete and not self._is_ahead:
+        is_waiting = self.story.held is not None and self.holder is not None
+        if self.story.is_complete and not self._is_ahead and not is_waiting:
             return RunState.COMPLETE
         if self.holder is not None:
             if self.story.is_stopped:

@@ -46,7 +46,7 @@ def summary(told: RunView, now_s: float) -> list[str]:
     """The run in a few lines."""
     is_active = told.state in ACTIVE
     end_s = now_s if is_active else told.story.last_s
-    lines = [*_head(told), *_times(told, now_s, end_s)]
+    lines = [*_head(told), *_times(told, now_s, end_s), *_kept_open(told)]
     if not is_active:
         lines += [*_waits(told, end_s), *_node_time(told, end_s)]
     lines += [*_by_site(told.story, end_s), *_failures(told), *_lateness(told, end_s)]
@@ -87,6 +87,21 @@ def _times(told: RunView, now_s: float, end_s: float) -> list[str]:
     if told.state == RunState.RUNNING and (left_s := told.left_s(now_s)) is not None:
         line += f", about {span(left_s)} left"
     return [line]
+
+
+def _kept_open(told: RunView) -> list[str]:
+    """Who keeps the run open for tasks to come, and what nodes that takes or took."""
+    story = told.story
+    lines = []
+    if story.held is not None and told.state == RunState.RUNNING:
+        kept = sum(story.jobs[number].plan.nodes for number in story.kept_jobs())
+        nodes = ""
+        if kept:
+            nodes = f"; {count(kept, 'node')} kept for them, at most {span(story.held.keep_s)}"
+        lines.append(f"held open for tasks to come by {story.held.who}{nodes}")
+    if story.kept_node_s >= 1:
+        lines.append(f"kept for tasks to come: {node_span(story.kept_node_s)}")
+    return lines
 
 
 def _lateness(told: RunView, end_s: float) -> list[str]:

@@ -84,6 +84,8 @@ class Core:
         self.submitted = 0
         self._open = 0
         self.is_stopped = False
+        self.is_held = False
+        """Whether someone keeps it open for tasks to come."""
         self.failed: set[int] = set()
         """Tasks that failed for good."""
         self.blocked: set[int] = set()
@@ -143,10 +145,12 @@ class Core:
 
     @property
     def is_over(self) -> bool:
-        """Whether nothing more will be done: every task done or out of reach, or the run stopped,
-        and no job left."""
-        gives_up = self.is_stopped or bool(self.trouble)
-        return not self.jobs and (gives_up or self._open == len(self.failed) + len(self.blocked))
+        """Whether nothing more will be done: every task done or out of reach and no more to come,
+        or the run stopped, and no job left."""
+        if self.is_stopped or self.trouble:
+            return not self.jobs
+        is_at_end = self._open == len(self.failed) + len(self.blocked)
+        return is_at_end and not self.is_held and not self.jobs
 
     def is_done(self, task: int) -> bool:
         """Whether the task has done its work."""
@@ -174,6 +178,14 @@ class Core:
         jobs = self.jobs.items()
         mine = ((number, job) for number, job in jobs if job.at is at and not job.is_spare)
         return {number: job.as_own(number) for number, job in mine if not job.is_stopping}
+
+    def kept_jobs(self) -> list[int]:
+        """Running jobs that have nothing left to do, and keep their nodes for tasks to come: they
+        stand in the way of no other."""
+        if not self.is_held:
+            return []
+        jobs = self.jobs.items()
+        return [n for n, job in jobs if job.is_running and job.is_empty and job.taken_by is None]
 
     def is_ready(self, task: int) -> bool:
         """Whether it could start: it is open, and its parents are done."""
@@ -242,17 +254,25 @@ class Core:
             ):
                 self.temporary.deleted(*e.gone_files(event))
                 return []
-            case e.RunBegan():
-                return self._run_began(event)
+            case e.RunBegan() | e.RunHeld() | e.RunClosed() | e.RunStopped():
+                return self._run_changed(event)
             case e.TasksAdded():
                 return self._tasks_added(event)
+            case _:
+                assert_never(event)
+
+    def _run_changed(self, event: e.RunEvent) -> list[Action]:
+        match event:
+            case e.RunBegan():
+                return self._run_began(event)
+            case e.RunHeld() | e.RunClosed():
+                self.is_held = isinstance(event, e.RunHeld)
+                return []
             case e.RunStopped():
                 self.is_stopped = True
                 return [
                     self._stop(number) for number, job in self.jobs.items() if not job.is_stopping
                 ]
-            case _:
-                assert_never(event)
 
     def view(
         self,
@@ -265,7 +285,12 @@ class Core:
         """What a strategy may know at this time of one site: the tasks that are to run there, and
         the jobs there."""
         at = self.at(site)
-        waiting, running, spare, elsewhere, busy_s = at.counted(self.jobs.values(), at_s)
+        kept = self.kept_jobs()
+        if kept:
+            jobs = [job for number, job in self.jobs.items() if number not in kept]
+        else:
+            jobs = list(self.jobs.values())
+        waiting, running, spare, elsewhere, busy_s = at.counted(jobs, at_s)
         work = at.work
         avoided = at.avoidance.at(at_s)
         if avoided:  # the work on the other nodes
@@ -317,10 +342,10 @@ class Core:
         self.copies.check(self._done, self.job_of)
         out = (self.failed | self.blocked).difference(placed)
         assert int(self._left.sum()) + len(placed) + len(out) == self._open, "a task was lost"
+        kept = [self.jobs[number].at for number in self.kept_jobs()]
         for at in self.sites:
-            assert at.jobs == sum(job.at is at for job in self.jobs.values()) <= at.site.cap, (
-                "more jobs than the cap"
-            )
+            assert at.jobs == sum(job.at is at for job in self.jobs.values()), "a job was lost"
+            assert at.jobs - kept.count(at) <= at.site.cap, "more jobs than the cap"
 
     def _run_began(self, event: e.RunBegan) -> list[Action]:
         back: list[int] = []
@@ -695,13 +720,13 @@ class Core:
         give more back."""
         if self.is_stopped or self.trouble:
             return []
-        if not (
-            due := [
-                at
-                for at in sites
-                if at.jobs < at.site.cap and not at.trouble and at.of(self._left).any()
-            ]
-        ):
+        kept = [self.jobs[number].at for number in self.kept_jobs()]
+        due = [
+            at
+            for at in sites
+            if at.jobs - kept.count(at) < at.site.cap and not at.trouble and at.of(self._left).any()
+        ]
+        if not due:
             return []
         stopping = {
             at

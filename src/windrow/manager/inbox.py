@@ -104,6 +104,8 @@ class Placed:
     """When it was last known to run, by our clock: at the latest record of its agent, or as the
     queue said so."""
     claimant: str = ""
+    kept_s: float = 0.0
+    """How long its agent kept its nodes for tasks to come."""
     offered_until_s: float = float("-inf")
     """Until when, by the steady clock, running jobs may take it over before it is submitted."""
 
@@ -225,6 +227,7 @@ class Hearing:
         at_s = self._timed(word).at
         if isinstance(word, event_file.AgentLeft):
             job.last_word = word.why
+            job.kept_s = word.kept_s
             job.alive_s = at_s
         elif job.last_word is None:
             job.alive_s = max(at_s, job.alive_s or at_s)
@@ -327,7 +330,8 @@ class Hearing:
         for number, job in self.placed.items():
             at = self._alive_s(number, job)
             if job.last_word == DONE:
-                records.append(Record(JobEnded(int(at), number), {"agent": job.last_word}, at))
+                detail = {"agent": job.last_word} | _kept(job)
+                records.append(Record(JobEnded(int(at), number), detail, at))
             elif job.over_since_s is not None and not self._may_still_speak(job):
                 asked = self.core.jobs[number].is_stopping
                 if job.missing_since_s is not None:
@@ -342,7 +346,7 @@ class Hearing:
                     last_word=job.last_word,
                     printed=_printed(job),
                 )
-                records.append(ended)
+                records.append(replace(ended, detail={**(ended.detail or {}), **_kept(job)}))
         return records
 
     def _alive_s(self, number: int, job: Placed) -> float:
@@ -364,6 +368,13 @@ class Hearing:
             and job.over_since_s is not None
             and self.steady_s() - job.over_since_s < self.patience_s
         )
+
+
+def _kept(job: Placed) -> dict[str, object]:
+    """How long nodes were kept for tasks to come, if they were."""
+    if job.kept_s:
+        return {"kept_s": job.kept_s}
+    return {}
 
 
 def _printed(job: Placed) -> str:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import time
 from collections import ChainMap
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
@@ -21,6 +21,7 @@ from windrow.agent.folder import RunFolder
 from windrow.manager.beliefs import AtSite
 from windrow.manager.core import Core
 from windrow.manager.dispatch import Dispatch
+from windrow.manager.holding import Holding
 from windrow.manager.inbox import LATE_S, PATIENCE_S, GivenUp, Placed, next_look_s
 from windrow.manager.outpost import Outpost
 from windrow.manager.terms import NO_COPIES, CopyRules
@@ -65,10 +66,14 @@ class Manager:
     """When tasks that run get copies."""
     moving: Moving | None = None
     copying: Copying | None = None
+    holding: Holding = field(init=False)
+    held: e.RunHeld | None = None
+    """Who keeps the run open for tasks to come."""
     _volume_lost: bool = False  # whether a task found that what it needs of a volume is gone
     _queue_words: QueueWords = NO_WORDS
 
     def __post_init__(self) -> None:
+        self.holding = Holding(self.folder.holds)
         for outpost, at in zip(self.outposts, self.core.sites, strict=True):
             outpost.join(self, at)
         if self.transfers is not None:
@@ -145,6 +150,7 @@ class Manager:
         self._void_places()
         now = self.now_s()
         self.take_in([Record(e.RunBegan(int(now), retry), at_s=now)])
+        self.follow_holds(at_once=True)
         lost = self.run_again(again)
         self.dispatch.delete(
             self.core.temporary, self.core.temporary.gone
@@ -273,10 +279,21 @@ class Manager:
             event = e.FilesGone(int(now), e.job_place(job), tuple(gone), job)
             self.undo(lost, gone, [Record(event, at_s=now)])
 
+    def follow_holds(self, *, at_once: bool = False) -> None:
+        """Stay open for tasks to come as long as someone wants it."""
+        now = self.now_s()
+        told = self.holding.look(self.held, int(now), self.steady_s(), at_once=at_once)
+        if told is not None:
+            self.take_in([Record(told, at_s=now)])
+
     def stop(self) -> None:
         """Stop the run: its jobs leave the queue or end; what is done stays done."""
         now = self.now_s()
-        self.take_in([Record(e.RunStopped(int(now)), at_s=now)])
+        stopped = [Record(e.RunStopped(int(now)), at_s=now)]
+        self.holding.end_all()
+        if self.held is not None:
+            stopped.append(Record(e.RunClosed(int(now), "the run was stopped"), at_s=now))
+        self.take_in(stopped)
         self._act_on_wishes()
 
     def due_s(self) -> float:
@@ -293,6 +310,7 @@ class Manager:
     def step(self) -> bool:
         """Look once at everything and act. Returns whether anything happened."""
         happened = self.listen()
+        self.follow_holds()
         self._void_places()
         if (
             self.core.is_complete and self.core.is_over
@@ -388,6 +406,10 @@ class Manager:
         match event := record.event:
             case e.RunBegan():
                 self.begun_s = event.at_s if self.begun_s is None else self.begun_s
+            case e.RunHeld():
+                self.held = event
+            case e.RunClosed():
+                self.held = None
             case e.TaskStarted():
                 self.dispatch.count_attempt(event.task, (record.detail or {}).get("attempt", 1))
             case e.TaskFinished() | e.TaskKept():

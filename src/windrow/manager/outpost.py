@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from math import ceil, inf
 from typing import TYPE_CHECKING
 
@@ -39,6 +40,10 @@ if TYPE_CHECKING:
 ROUNDS = 4
 """How often at most a decision is taken because the batch system's word on its job is another than
 was expected."""
+
+
+KEPT_OFFER_S = 3.0
+"""How long a job of tasks that joined waits for an agent that keeps its nodes for them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,11 +206,13 @@ class Outpost:
             self._offer_copies()
             if self._is_decision_due():
                 self._decide()
+            self._offer_to_kept()
             unsent = [
                 n
                 for n in self._unsent()
                 if not self.placed[n].is_doubtful and n not in self.wants_stop
             ]
+            unsent = unsent[: self._room()]
             for group in self.run.dispatch.alike(unsent, self.run.core, self.at.site.max_array):
                 if not self.run.core.trouble:  # which the queue's word on an earlier group may be
                     self._send(group)
@@ -508,6 +515,32 @@ class Outpost:
             if any(jobs[number].copies.isdisjoint(job.open_tasks | job.copies) for job in others):
                 self.run.dispatch.prepare(self.run.core, number, self.run.heard(), ())
                 self.placed[number].offered_until_s = now + jobs[number].plan.offered_s
+
+    def _offer_to_kept(self) -> None:
+        """Let agents that keep their nodes for tasks to come have the first new jobs, one each,
+        before these go to the queue."""
+        core = self.run.core
+        if not core.is_held:
+            return
+        hosts = {job.taken_by for job in core.jobs.values()}
+        kept = [n for n in core.kept_jobs() if n in self.placed and n not in hosts]
+        free = len(kept) - sum(map(self._is_on_offer, self.placed.values()))
+        untold = (
+            n
+            for n in self._unsent()
+            if self.placed[n].offered_until_s == -inf
+            and not self.placed[n].is_doubtful
+            and n not in self.wants_stop
+        )
+        for number in islice(untold, max(0, free)):
+            self.run.dispatch.prepare(core, number, self.run.heard(), ())
+            self.placed[number].offered_until_s = self.run.steady_s() + KEPT_OFFER_S
+
+    def _room(self) -> int:
+        """How many more jobs the queue may have: those that keep their nodes for tasks to come are
+        in no other's way but there."""
+        there = sum(job.id is not None and not job.is_taken for job in self.placed.values())
+        return max(0, self.at.site.cap - there)
 
     def _send(self, numbers: Sequence[int]) -> None:
         """Submit alike jobs."""

@@ -31,6 +31,26 @@ class RunStopped:
 
 
 @dataclass(frozen=True, slots=True)
+class RunHeld:
+    """Someone keeps the run open for tasks to come, though all that it has may be done.
+
+    `keep_s`: how long nodes without tasks are kept for them.
+    """
+
+    at_s: int
+    who: str
+    keep_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class RunClosed:
+    """No one does any more: the run ends when its tasks have. `why`, if it was not wanted."""
+
+    at_s: int
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class TasksAdded:
     """Tasks joined the run, numbered behind those that it had; those may be their parents, and not
     the other way round.
@@ -292,7 +312,8 @@ JobEvent = JobSubmitted | JobRejected | JobWithdrawn | JobStarted | JobTaken | J
 TaskOver = TaskFinished | TaskFailed | TaskDropped | CopyFailed | DiskRefused
 TaskEvent = TaskStarted | TaskRetried | TaskCheckpointed | TaskUndone | TaskKept | TaskOver
 FileEvent = FilesMoved | MoveFailed | FilesGone
-Event = RunBegan | RunStopped | TasksAdded | JobsPlanned | JobEvent | TaskEvent | FileEvent
+RunEvent = RunBegan | RunStopped | RunHeld | RunClosed
+Event = RunEvent | TasksAdded | JobsPlanned | JobEvent | TaskEvent | FileEvent
 
 
 @dataclass(frozen=True, slots=True)

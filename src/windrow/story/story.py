@@ -127,6 +127,8 @@ class JobStory:
 
     taken_by: int | None = None
     """The job that took it over and ran its tasks on its own nodes."""
+    kept_s: float = 0.0
+    """How long it kept its nodes for tasks to come, of a run that was held."""
 
     @property
     def note(self) -> str:
@@ -186,6 +188,8 @@ class RunStory:
     last_s: float = 0.0
     trouble: str = ""
     is_stopped: bool = False
+    held: e.RunHeld | None = None
+    """Who keeps the run open for tasks to come; None: no one does."""
     additions: list[Addition] = field(default_factory=list)
     avoidance: Avoidance = field(default_factory=Avoidance, compare=False)
     """Nodes on which jobs failed."""
@@ -299,6 +303,30 @@ class RunStory:
         for job in self.jobs.values():
             job.is_asked_to_stop |= job.outcome is None
 
+    def _held(self, event: e.RunHeld | e.RunClosed, _at_s: float, _detail: Any) -> None:
+        if isinstance(event, e.RunHeld):
+            self.held = event
+        else:
+            self.held = None
+
+    def kept_jobs(self) -> list[int]:
+        """Jobs that run nothing now, and keep their nodes for tasks to come."""
+        if self.held is None:
+            return []
+        running = [n for n, job in self.jobs.items() if job.state is JobStage.RUNNING]
+        busy = {
+            host
+            for n in running
+            for host in (n, self.jobs[n].taken_by)
+            if any(not self.tasks[task].state.is_out for task in self.jobs[n].plan.all_tasks)
+        }
+        return [n for n in running if n not in busy and self.jobs[n].taken_by is None]
+
+    @property
+    def kept_node_s(self) -> float:
+        """How long nodes were kept for tasks to come, as far as their agents have told."""
+        return sum(job.kept_s * job.plan.nodes for job in self.jobs.values())
+
     def _tasks_added(self, event: e.TasksAdded, at_s: float, _detail: Any) -> None:
         first = len(self.tasks)
         out = (TaskState.FAILED, TaskState.BLOCKED)
@@ -326,6 +354,7 @@ class RunStory:
 
     def _job(self, event: e.JobEvent, at_s: float, detail: Any) -> None:
         job = self.jobs[event.job]
+        job.kept_s = detail.get("kept_s", job.kept_s)
         before = job.state
         match event:
             case e.JobSubmitted():
@@ -568,6 +597,8 @@ _MEASURED = frozenset(("exit", "signal", "why", "cause", "tail", "peak_bytes", "
 _TOLD: Mapping[type[e.Event], Callable[[RunStory, Any, float, Any], None]] = {
     e.RunBegan: RunStory._run_began,
     e.RunStopped: RunStory._run_stopped,
+    e.RunHeld: RunStory._held,
+    e.RunClosed: RunStory._held,
     e.TasksAdded: RunStory._tasks_added,
     e.JobsPlanned: RunStory._jobs_planned,
     **dict.fromkeys(get_args(e.JobEvent), RunStory._job),

@@ -9,9 +9,11 @@ import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 import pytest
+from tests.waiting import wait_until
 
 import windrow
 from windrow import api
@@ -143,8 +145,9 @@ def test_names_and_signatures_are_those_that_others_build_on() -> None:
         name: str(inspect.signature(getattr(api, name)))
         for name in ("run", "plan", "attach", "runs")
     } | {
-        f"Run.{name}": str(inspect.signature(member))
-        for name, member in inspect.getmembers(api.Run, inspect.isfunction)
+        f"{kind.__name__}.{name}": str(inspect.signature(member))
+        for kind in (api.Run, api.Hold)
+        for name, member in inspect.getmembers(kind, inspect.isfunction)
         if not name.startswith("_")
     }
     assert now == kept
@@ -153,3 +156,63 @@ def test_names_and_signatures_are_those_that_others_build_on() -> None:
 def test_all_names_of_the_package_can_be_had() -> None:
     for name in windrow.__all__:
         assert getattr(windrow, name) is not None
+
+
+HOLDER = """\
+import time, windrow
+hold = windrow.attach().hold("the test", keep_s=300, lease_s=1.5)
+print("held", flush=True)
+time.sleep(1000)
+"""
+
+
+@pytest.mark.slow
+def test_a_held_run_waits_for_tasks_and_does_them_on_the_nodes_that_it_has(here: Path) -> None:
+    (here / "ok").touch()
+    run = windrow.run("chain.yaml", wait=True)
+    with run.hold(keep_s=300) as hold:
+        for n in range(3):
+            (here / f"{n}.yaml").write_text(
+                f"tasks: [{{id: t{n}, command: 'cat b > {n}', inputs: b, outputs: '{n}', "
+                "runtime: 1s}]\n"
+            )
+            run.add(f"{n}.yaml")
+            wait_until(partial(is_finished, run, f"t{n}"))
+        assert run.state == RunState.RUNNING
+        assert not hold.is_over
+    assert run.wait(60) == RunState.COMPLETE
+    taken = [event.job for event in run.events() if event.what == "JobTaken"]
+    submitted = [event.job for event in run.events() if event.what == "JobSubmitted"]
+    assert (submitted, taken) == ([0, 1], [2, 3]), "one job for all that joined"
+
+
+@pytest.mark.slow
+def test_a_holder_that_dies_closes_its_run_and_one_whose_run_is_stopped_knows(here: Path) -> None:
+    (here / "ok").touch()
+    run = windrow.run("chain.yaml", wait=True)
+    with subprocess.Popen(
+        [sys.executable, "-c", HOLDER], stdout=subprocess.PIPE, text=True
+    ) as holder:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == "held\n"
+        assert "held open for tasks to come by the test" in told_by_status(run.name)
+        holder.kill()
+    assert run.wait(60) == RunState.COMPLETE
+    closed = [event for event in run.events() if event.what == "RunClosed"]
+    assert len(closed) == 1
+    hold = run.hold(lease_s=0.6)
+    run.cancel()
+    wait_until(lambda: hold.is_over)
+    hold.close()
+    assert run.wait(60) in (RunState.COMPLETE, RunState.STOPPED)
+    with pytest.raises(windrow.UserError, match="lease"):
+        run.hold(lease_s=0)
+
+
+def is_finished(run: api.Run, task: str) -> bool:
+    return run.tasks[task].state == "finished"
+
+
+def told_by_status(name: str) -> str:
+    command = [sys.executable, "-m", "windrow.cli.main", "status", name]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout

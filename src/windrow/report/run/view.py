@@ -74,6 +74,8 @@ def status_view(told: RunView) -> dict[str, Any]:
         "deadline_s": facts.request.deadline_s,
         "missed_deadline_by_s": told.missed_by_s(until_s),
         "trouble": story.trouble,
+        "held_by": story.held.who if story.held else None,
+        "kept_node_s": story.kept_node_s,
         "node_time": _node_time(told.recorded(until_s)),
         "avoided_nodes": [asdict(node) for node in story.avoidance.at(now_s)],
         "warnings": told.warnings(),
