@@ -40,6 +40,7 @@ from windrow.manager.beliefs import (
     names_at,
 )
 from windrow.manager.terms import Terms
+from windrow.model import Workflow
 from windrow.model.allocation import Member
 from windrow.model.cause import Cause
 from windrow.storage.lifetimes import Lifetimes
@@ -111,25 +112,19 @@ class Core:
         first = len(self._done)
         new = range(first, len(workflow))
         done = (task for task in range(first) if self._done[task])
-        self._needs, self.temporary = workflow.needs(), Lifetimes.of(workflow, done, self.temporary)
+        self._needs = workflow.needs()
+        self.temporary = Lifetimes.of(workflow, done, self.temporary)
         join_groups(self.sites)
         self.site_of = np.argmax(
             [at.of(np.ones(len(workflow), dtype=bool)) for at in self.sites], axis=0
         ).tolist()
         expected = [at.work.expected_s.tolist() for at in self.sites]
         self._expected += [expected[self.site_of[task]][task] for task in new]
-        start = workflow.children.start.tolist()
-        index = workflow.children.index.tolist()
-        self._children: list[list[int]] = [
-            index[start[v] : start[v + 1]] for v in range(len(workflow))
-        ]
         self.job_of += [None] * len(new)
         self._done += [False] * len(new)
         self._left = np.append(self._left, np.ones(len(new), dtype=bool))
         self._open += len(new)
-        sources = workflow.parents.sources()
-        is_open = ~self.done()[workflow.parents.index]
-        self._open_parents = np.bincount(sources[is_open], minlength=len(workflow)).tolist()
+        self._take_edges(workflow)
         if self.failed:
             blocked = self._descendants(self.failed | self.blocked).intersection(new)
             self.blocked |= blocked
@@ -137,6 +132,17 @@ class Core:
         for task in new:
             if self._open_parents[task] == 0:
                 insort(self._ready, (-self._expected[task], task))
+
+    def _take_edges(self, workflow: Workflow) -> None:
+        """Which tasks wait for which, and for how many."""
+        start = workflow.children.start.tolist()
+        index = workflow.children.index.tolist()
+        self._children: list[list[int]] = [
+            index[start[v] : start[v + 1]] for v in range(len(workflow))
+        ]
+        sources = workflow.parents.sources()
+        is_open = ~self.done()[workflow.parents.index]
+        self._open_parents = np.bincount(sources[is_open], minlength=len(workflow)).tolist()
 
     @property
     def is_complete(self) -> bool:
@@ -210,48 +216,14 @@ class Core:
 
     def handle(self, event: e.Event) -> list[Action]:
         """Take in what happened; what is to be done about it, in order."""
+        if isinstance(event, e.TaskEvent):
+            return self._hear_of_task(event)
+        if isinstance(event, e.JobEvent):
+            return self._hear_of_job(event)
         match event:
-            case e.TaskStarted():
-                job = self.jobs[event.job]
-                job.has_begun = True
-                if (
-                    event.task in job.open_tasks or event.task in job.copies
-                ):  # else another job has done it
-                    job.running_since_s[event.task] = event.at_s
-                return []
-            case e.TaskFinished() | e.TaskKept():
-                return self._task_finished(event.task, event.at_s)
-            case e.TaskCheckpointed():
-                return self.pieces.hear(event, self.jobs[event.job])
-            case e.JobStarted() | e.JobTaken():
-                return self._job_started(event)
             case e.JobsPlanned():
                 return self._jobs_planned(event)
-            case e.JobEnded():
-                return self._job_ended(event)
-            case e.JobKilled():
-                return self._job_killed(event)
-            case e.TaskFailed():
-                return self._task_failed(event.task)
-            case e.TaskDropped() | e.CopyFailed():
-                return self._task_dropped(event)
-            case e.TaskUndone():
-                return self._task_undone(event.task)
-            case e.DiskRefused():
-                return self._disk_refused(event)
-            case e.JobRejected():
-                job = self.jobs[event.job]
-                job.is_stopping = True
-                return [*self._give_up_site(job.at, event.why), *self._job_left(event.job)]
-            case e.JobWithdrawn():
-                job = self.jobs[event.job]
-                self.moved |= dict.fromkeys(job.open_tasks, (job.at, event.until_s))
-                if job.is_stopping:
-                    return []
-                return [self._stop(event.job)]
-            case (
-                e.JobSubmitted() | e.TaskRetried() | e.FilesMoved() | e.MoveFailed() | e.FilesGone()
-            ):
+            case e.FilesMoved() | e.MoveFailed() | e.FilesGone():
                 self.temporary.deleted(*e.gone_files(event))
                 return []
             case e.RunBegan() | e.RunHeld() | e.RunClosed() | e.RunStopped():
@@ -273,6 +245,58 @@ class Core:
                 return [
                     self._stop(number) for number, job in self.jobs.items() if not job.is_stopping
                 ]
+
+    def _hear_of_task(self, event: e.TaskEvent) -> list[Action]:
+        match event:
+            case e.TaskStarted():
+                return self._task_started(event)
+            case e.TaskFinished() | e.TaskKept():
+                return self._task_finished(event.task, event.at_s)
+            case e.TaskCheckpointed():
+                return self.pieces.hear(event, self.jobs[event.job])
+            case e.TaskRetried():
+                return []
+            case e.TaskFailed():
+                return self._task_failed(event.task)
+            case e.TaskDropped() | e.CopyFailed():
+                return self._task_dropped(event)
+            case e.TaskUndone():
+                return self._task_undone(event.task)
+            case e.DiskRefused():
+                return self._disk_refused(event)
+            case _:
+                assert_never(event)
+
+    def _hear_of_job(self, event: e.JobEvent) -> list[Action]:
+        match event:
+            case e.JobSubmitted():
+                return []
+            case e.JobStarted() | e.JobTaken():
+                return self._job_started(event)
+            case e.JobEnded():
+                return self._job_ended(event)
+            case e.JobKilled():
+                return self._job_killed(event)
+            case e.JobRejected():
+                job = self.jobs[event.job]
+                job.is_stopping = True
+                return [*self._give_up_site(job.at, event.why), *self._job_left(event.job)]
+            case e.JobWithdrawn():
+                job = self.jobs[event.job]
+                self.moved |= dict.fromkeys(job.open_tasks, (job.at, event.until_s))
+                if job.is_stopping:
+                    return []
+                return [self._stop(event.job)]
+            case _:
+                assert_never(event)
+
+    def _task_started(self, event: e.TaskStarted) -> list[Action]:
+        job = self.jobs[event.job]
+        job.has_begun = True
+        is_here = event.task in job.open_tasks or event.task in job.copies
+        if is_here:  # else another job has done it
+            job.running_since_s[event.task] = event.at_s
+        return []
 
     def view(
         self,

@@ -33,47 +33,11 @@ _CAUSES = {
 
 def from_agent(job: int, record: agent.Record) -> Record | None:
     """The event in a record of a job's agent; None if the run need not know."""
-    at = int(record.at)
-    event: e.Event
-    match record:
-        case agent.AgentStarted() if record.by_job is not None:
-            event = e.JobTaken(at, job, record.by_job, record.queue_id)
-        case agent.AgentStarted():
-            event = e.JobStarted(at, job)
-        case agent.AttemptStarted():
-            event = e.TaskStarted(at, job, record.task)
-        case agent.AttemptFinished():
-            event = e.TaskFinished(at, record.task)
-        case agent.OutputsCommitted():
-            return Record(
-                e.FilesMoved(at, record.files, e.job_place(job), "", 0, 0.0, job), None, record.at
-            )
-        case agent.AttemptFailed():
-            event = (
-                e.TaskFailed(at, record.task)
-                if record.final
-                else e.TaskRetried(at, job, record.task)
-            )
-        case agent.TaskDeclined() if record.has_failed:
-            event = e.CopyFailed(at, job, record.task)
-        case agent.AttemptSaved():
-            event = e.TaskCheckpointed(
-                at, job, record.task, int(record.done_s), record.ended, record.idle
-            )
-        case agent.CommitFailed():
-            event = _refused(job, record)
-        case agent.AttemptLost() if record.cause == Cause.SPACE:
-            event = e.DiskRefused(at, job, record.task, record.why)
-        case agent.AttemptLost() if record.cause == Cause.MEMORY:
-            event = e.TaskDropped(at, job, record.task, lacks_memory=True)
-        case agent.AttemptLost() if record.cause not in (Cause.SUPERSEDED, Cause.VOLUME):
-            return None
-        case agent.TaskDeclined() | agent.AttemptLost():
-            event = e.TaskDropped(at, job, record.task)
-        case agent.AgentLeft():
-            return None
-        case _:
-            assert_never(record)
+    event = _event(job, record)
+    if event is None:
+        return None
+    if isinstance(event, e.FilesMoved):
+        return Record(event, None, record.at)
     # asdict() would copy deeply, which was a third of what the manager did while tasks were short
     detail = {
         name: getattr(record, name)
@@ -86,6 +50,53 @@ def from_agent(job: int, record: agent.Record) -> Record | None:
     if "local" in detail:  # which is true as long as this job has its nodes
         detail["job"] = job
     return Record(event, detail, record.at)
+
+
+def _event(job: int, record: agent.Record) -> e.Event | None:
+    at = int(record.at)
+    match record:
+        case agent.AgentStarted() if record.by_job is not None:
+            return e.JobTaken(at, job, record.by_job, record.queue_id)
+        case agent.AgentStarted():
+            return e.JobStarted(at, job)
+        case agent.AttemptStarted():
+            return e.TaskStarted(at, job, record.task)
+        case agent.AttemptFinished():
+            return e.TaskFinished(at, record.task)
+        case agent.AttemptFailed() if record.final:
+            return e.TaskFailed(at, record.task)
+        case agent.AttemptFailed():
+            return e.TaskRetried(at, job, record.task)
+        case agent.AttemptSaved():
+            done_s = int(record.done_s)
+            return e.TaskCheckpointed(at, job, record.task, done_s, record.ended, record.idle)
+        case agent.AttemptLost():
+            return _lost(job, record)
+        case agent.TaskDeclined() if record.has_failed:
+            return e.CopyFailed(at, job, record.task)
+        case agent.TaskDeclined():
+            return e.TaskDropped(at, job, record.task)
+        case agent.OutputsCommitted():
+            return e.FilesMoved(at, record.files, e.job_place(job), "", 0, 0.0, job)
+        case agent.CommitFailed():
+            return _refused(job, record)
+        case agent.AgentLeft():
+            return None
+        case _:
+            assert_never(record)
+
+
+def _lost(job: int, record: agent.AttemptLost) -> e.Event | None:
+    """What is to be known of a task that was lost; None if its job's end will tell."""
+    at = int(record.at)
+    match record.cause:
+        case Cause.SPACE:
+            return e.DiskRefused(at, job, record.task, record.why)
+        case Cause.MEMORY:
+            return e.TaskDropped(at, job, record.task, lacks_memory=True)
+        case Cause.SUPERSEDED | Cause.VOLUME:
+            return e.TaskDropped(at, job, record.task)
+    return None
 
 
 def _refused(job: int, record: agent.CommitFailed) -> e.DiskRefused:
@@ -168,40 +179,47 @@ def ending(
         return Record(killed, {"state": "node lost", "agent": last_word}, at_s)
     if status is None:
         return _forgotten(job, at_s, was_asked=was_asked, last_word=last_word)
-    at = at_s
+    event: e.JobEvent = e.JobEnded(int(at_s), job)
+    if not _has_ended_well(status, last_word, was_asked=was_asked):
+        cause, why = _why_killed(status, last_word, printed)
+        node = _blamed(cause, status.hosts, last_word)
+        event = e.JobKilled(int(at_s), job, cause, why, node)
     detail: dict[str, object] = {
         "state": str(status.state),
         "reason": status.reason,
         "exit_code": status.exit_code,
         "agent": last_word,
     }
+    return Record(event, detail, at_s)
+
+
+def _has_ended_well(status: JobStatus, last_word: Leaving | None, *, was_asked: bool) -> bool:
+    """Whether it ended by itself, or because it was asked to."""
+    if status.state is JobState.TIMED_OUT or last_word in (OUT_OF_TIME, NOTICED):
+        return False
+    if status.state is not JobState.ENDED:
+        return was_asked
+    code = status.exit_code or 0
+    has_failed = last_word is not None and 0 < code < _SIGNALLED  # by itself, and said why
+    return code == 0 or (was_asked and not has_failed)
+
+
+def _why_killed(status: JobStatus, last_word: Leaving | None, printed: str) -> tuple[Cause, str]:
+    """What ended a job before its time; `printed` is the end of its output."""
     if status.state is JobState.TIMED_OUT or last_word == OUT_OF_TIME:
-        return Record(
-            e.JobKilled(int(at), job, why="its time was up", cause=Cause.TIME_LIMIT), detail, at
-        )
+        return Cause.TIME_LIMIT, "its time was up"
     if last_word == NOTICED:
-        return Record(
-            e.JobKilled(int(at), job, why=_CAUSES[JobState.PREEMPTED][1], cause=Cause.PREEMPTED),
-            detail,
-            at,
-        )
-    if status.state is JobState.ENDED:
-        code = status.exit_code or 0
-    else:
-        code = None
-    has_failed = last_word is not None and 0 < (code or 0) < _SIGNALLED  # by itself, and said why
-    if code == 0 or (was_asked and not has_failed):
-        return Record(e.JobEnded(int(at), job), detail, at)
+        return _CAUSES[JobState.PREEMPTED]
+    if last_word is None and (said := _no_memory(printed)):
+        cause, why = _CAUSES[JobState.OUT_OF_MEMORY]
+        return cause, f"{why}: {said}"
     other = (Cause.CANCELLED, f"the queue killed it ({status.reason or 'no reason given'})")
     cause, why = _CAUSES.get(status.state, other)
-    if last_word is None and (said := _no_memory(printed)):
-        cause, why = Cause.MEMORY, f"{_CAUSES[JobState.OUT_OF_MEMORY][1]}: {said}"
-    elif status.state is JobState.ENDED:
-        why = f"{why} {status.exit_code}" + (f": {last_word.words}" if last_word else "")
-    killed = e.JobKilled(
-        int(at), job, why=why, cause=cause, node=_blamed(cause, status.hosts, last_word)
-    )
-    return Record(killed, detail, at)
+    if status.state is JobState.ENDED:
+        why = f"{why} {status.exit_code}"
+        if last_word:
+            why = f"{why}: {last_word.words}"
+    return cause, why
 
 
 def _no_memory(printed: str) -> str:
