@@ -11,7 +11,7 @@ a piece done.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -100,28 +100,33 @@ class AgentCore:
         self._home |= dict.fromkeys(new, job.job)
         self._copied |= {task for task, spec in new.items() if spec.commit}
         self._longest_s = max([self._longest_s, *(spec.least_s for spec in new.values())])
-        for task in new:  # what waits for it here will hear of it here
-            self._awaited.pop(task, None)
-        for spec in new.values():
-            for parent in sorted(set(spec.parents)):
-                if parent not in self._specs:
-                    self._awaited.setdefault(parent, []).append(spec.task)
+        self._await_parents(new)
         closed = self._specs.keys() - new.keys() - self._allocation.open - self._done
         opened = {task: len(set(spec.parents) - self._done) for task, spec in new.items()}
         self._allocation.add(
             {t: Member(s.need, s.expected_s, opened[t], s.children) for t, s in new.items()}
         )
+        self._drop_misfits(new, at)
+        for task, spec in new.items():
+            if gone := closed.intersection(spec.parents):
+                parent = self._specs[min(gone)].id
+                why = f"task {parent!r}, on which it depends, will not run in this job"
+                self._drop(self._allocation.abandon([task]), {task: why}, at)
+
+    def _await_parents(self, new: Mapping[int, TaskSpec]) -> None:
+        """What waits for the new tasks here hears of them here; they may wait for others."""
+        for task in new:
+            self._awaited.pop(task, None)
+        for spec in new.values():
+            for parent in sorted(set(spec.parents)):
+                if parent not in self._specs:
+                    self._awaited.setdefault(parent, []).append(spec.task)
+
+    def _drop_misfits(self, new: Mapping[int, TaskSpec], at: float) -> None:
         empty = Packing(self._nodes, self._shape)
         for task, spec in new.items():
             if task in self._allocation.open and not empty.can_ever_run(spec.need):
                 why = f"it needs more than this job's {self._nodes} nodes of {self._shape} have"
-                self._drop(self._allocation.abandon([task]), {task: why}, at)
-        for task, spec in new.items():
-            if gone := closed.intersection(spec.parents):
-                why = (
-                    f"task {self._specs[min(gone)].id!r}, on which it depends, will not run in "
-                    "this job"
-                )
                 self._drop(self._allocation.abandon([task]), {task: why}, at)
 
     def waits_for_any(self, job: JobFile) -> bool:

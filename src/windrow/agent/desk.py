@@ -230,19 +230,8 @@ class Desk:
         if is_old or self._folder.claim(number).exists() or is_fenced(self._folder, number):
             self._refused.add(number)
             return False
-        try:
-            job = read_job(self._folder.job_file(number))
-        except InputError:  # it is being written
-            return False
-        if is_offer and (not job.offered or job.site != self._job.site):
-            self._refused.add(number)
-        if job.site != self._job.site or bool(job.offered) != is_offer:
-            return False
-        if is_offer:
-            suits = self._core.can_host(job, now)
-        else:
-            suits = is_idle or self._core.waits_for_any(job)
-        if not suits:
+        job = self._fitting(number, now, is_offer=is_offer, is_idle=is_idle)
+        if job is None:
             return False
         source = Elsewhere(self._folder, job, self._writers)
         news = source.look()
@@ -255,13 +244,31 @@ class Desk:
         if holder or is_fenced(self._folder, number):
             return False
         writer = self._writers[self._job.job].beside(self._folder.events(number))
-        self._writers[number], self._sources[number] = writer, source
+        self._writers[number] = writer
+        self._sources[number] = source
         mine = os.getpid(), self._queue_id, self._hosts, self._job.job
         writer.add(AgentStarted(now, self._hosts[0], *mine))
         self._core.adopt(job, now)
         self._tell(news, now)
         self.write(now)
         return True
+
+    def _fitting(self, number: int, now: float, *, is_offer: bool, is_idle: bool) -> JobFile | None:
+        """The job, if it is of the kind that is looked for, and could run here."""
+        try:
+            job = read_job(self._folder.job_file(number))
+        except InputError:  # it is being written
+            return None
+        is_near = job.site == self._job.site
+        if is_offer and not (job.offered and is_near):
+            self._refused.add(number)
+        if not is_near or bool(job.offered) != is_offer:
+            return None
+        if is_offer:
+            fits = self._core.can_host(job, now)
+        else:
+            fits = is_idle or self._core.waits_for_any(job)
+        return job if fits else None
 
     def _tell(self, news: Iterable[News], now: float) -> None:
         for task, why_never in news:

@@ -21,7 +21,7 @@ import fcntl
 import json
 import os
 import time
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from windrow.agent.job_file import tuples
@@ -62,13 +62,6 @@ class Share:
 def deal(total: Need, shares: Sequence[Share]) -> tuple[list[Need], int | None]:
     """What each may take now, and the one for which the rest is kept (None: for none). See rules 2
     to 4."""
-    most = {name: amount for name, amount in total.amounts().items() if amount}
-
-    def turn(share: Share) -> tuple[bool, float, float, int]:
-        held = share.held.amounts()
-        part = max(held.get(name, 0) / amount for name, amount in most.items())
-        return not share.has_turn, part, share.since_s, share.who.pid
-
     free = total
     for share in shares:
         free = free.plus(share.held, -1)
@@ -76,37 +69,58 @@ def deal(total: Need, shares: Sequence[Share]) -> tuple[list[Need], int | None]:
     waiting = {place: share for place, share in enumerate(shares) if share.is_waiting}
     all_waiting = list(waiting)
     kept = set[str]()
+    turn = _turns(total)
     while len(waiting) > 1:
         place = min(waiting, key=lambda at: turn(waiting[at]))
         share = waiting[place]
-        least = share.least
-        there = free.amounts()
-        wanted = [name for name, amount in least.amounts().items() if amount]
-        short = {
-            name for name in wanted if name in kept or least.amounts()[name] > there.get(name, 0)
-        }
+        short = _lacking(share.least, free, kept)
         if short & {"cores", "memory"}:
             return dealt, place
         if short:
             kept |= short
             del waiting[place]
             continue
-        free = free.plus(least, -1)
-        dealt[place] = dealt[place].plus(least)
-        wants = share.wants - least.cores
+        free = free.plus(share.least, -1)
+        dealt[place] = dealt[place].plus(share.least)
+        wants = share.wants - share.least.cores
         waiting[place] = replace(
-            share, held=share.held.plus(least), wants=wants, since_s=float("inf"), has_turn=False
+            share,
+            held=share.held.plus(share.least),
+            wants=wants,
+            since_s=float("inf"),
+            has_turn=False,
         )
-        if wants < least.cores:
+        if wants < share.least.cores:
             del waiting[place]
     rest = _rest(free, kept)
-    for (
-        place
-    ) in all_waiting:  # the first to ask gets it; of cores and memory, the only one who wants more
-        dealt[place] = dealt[place].plus(
-            rest if place in waiting else rest._replace(cores=0, memory_bytes=0)
-        )
+    for place in all_waiting:
+        if place in waiting:
+            dealt[place] = dealt[place].plus(rest)
+        else:  # the first to ask gets it; of cores and memory, the only one who wants more
+            dealt[place] = dealt[place].plus(rest._replace(cores=0, memory_bytes=0))
     return dealt, None
+
+
+def _turns(total: Need) -> Callable[[Share], tuple[bool, float, float, int]]:
+    """Whose turn it is: the least, of those who wait."""
+    most = {name: amount for name, amount in total.amounts().items() if amount}
+
+    def turn(share: Share) -> tuple[bool, float, float, int]:
+        held = share.held.amounts()
+        part = max(held.get(name, 0) / amount for name, amount in most.items())
+        return not share.has_turn, part, share.since_s, share.who.pid
+
+    return turn
+
+
+def _lacking(least: Need, free: Need, kept: Collection[str]) -> set[str]:
+    """What of the least that one needs is not there for it now."""
+    there = free.amounts()
+    return {
+        name
+        for name, amount in least.amounts().items()
+        if amount and (name in kept or amount > there.get(name, 0))
+    }
 
 
 def _rest(free: Need, kept: Collection[str]) -> Need:

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 from windrow.model import Runnable, Step
 
@@ -34,18 +34,18 @@ class Changes:
 
     runnable: Runnable
     """The new workflow, with the shell of the old run."""
-    kept: dict[int, int]
+    kept: dict[int, int] = field(default_factory=dict)
     """Tasks that stay finished, and their numbers in the old run."""
-    again: dict[int, str]
+    again: dict[int, str] = field(default_factory=dict)
     """Tasks that had finished and run again because something of their own changed, and what."""
-    dependents: dict[int, int]
+    dependents: dict[int, int] = field(default_factory=dict)
     """Tasks that had finished and run again because of another one, and which."""
-    edited: dict[int, str]
+    edited: dict[int, str] = field(default_factory=dict)
     """Tasks that had not finished and of which something changed, and what."""
-    added: tuple[int, ...]
-    removed: tuple[str, ...]
+    added: tuple[int, ...] = ()
+    removed: tuple[str, ...] = ()
     """Tasks of the old run that are gone, by id."""
-    is_same: bool
+    is_same: bool = False
     """Whether the run can simply continue: no task differs in anything."""
 
     @property
@@ -66,47 +66,51 @@ def changes(
     `planned`: the new workflow with the needs that its tasks would have in the old run.
     """
     as_run = planned(new)
-    workflow = new.workflow
+    names = new.workflow.ids
     old_number = {name: number for number, name in enumerate(old.workflow.ids)}
-    kept: dict[int, int] = {}
-    again: dict[int, str] = {}
+    now = set(names)
+    is_same = old_number.keys() == now
+    found = Changes(
+        runnable=new,
+        added=tuple(task for task, name in enumerate(names) if name not in old_number),
+        removed=tuple(name for name in old_number if name not in now),
+    )
     roots: dict[int, int] = {}
     """Of tasks that are not kept: because of which."""
-    dependents: dict[int, int] = {}
-    edited: dict[int, str] = {}
-    is_same = len(old_number) == len(workflow)
-    for task in workflow.order.tolist():
-        before = old_number.get(workflow.ids[task])
+    for task in new.workflow.order.tolist():
         roots[task] = task
-        if before is None:
-            is_same = False
+        if (before := old_number.get(names[task])) is None:
             continue
         why = _difference(old, before, new, task)
         is_same = is_same and why is None and not _needs_differ(old, before, as_run, task)
-        if not is_done(before):
-            edited.update({} if why is None else {task: why})
-            continue
-        if why is None and (file := find_change(before)) is not None:
-            why = f"its input {file} changed"
-            is_same = False
-        upset = next((p for p in workflow.parents.of(task).tolist() if p not in kept), None)
-        if why is not None:
-            again[task] = why
-        elif upset is not None:
-            dependents[task] = roots[task] = roots[upset]
-        else:
-            kept[task] = before
-    now = set(workflow.ids)
-    return Changes(
-        runnable=new,
-        kept=kept,
-        again=again,
-        dependents=dependents,
-        edited=edited,
-        added=tuple(task for task in range(len(workflow)) if workflow.ids[task] not in old_number),
-        removed=tuple(name for name in old_number if name not in now),
-        is_same=is_same and set(old_number) == now and not again and not dependents,
-    )
+        if is_done(before):
+            _sort_out(found, task, before, why or _changed_input(find_change, before), roots)
+        elif why is not None:
+            found.edited[task] = why
+    is_same = is_same and not found.again and not found.dependents
+    return replace(found, is_same=is_same)
+
+
+def _sort_out(
+    found: Changes, task: int, before: int, why: str | None, roots: dict[int, int]
+) -> None:
+    """A task that had finished runs again because something of its own changed, `why`, or because
+    one does on which it depends; else it is kept."""
+    parents = found.runnable.workflow.parents.of(task).tolist()
+    upset = next((parent for parent in parents if parent not in found.kept), None)
+    if why is not None:
+        found.again[task] = why
+    elif upset is not None:
+        roots[task] = roots[upset]
+        found.dependents[task] = roots[upset]
+    else:
+        found.kept[task] = before
+
+
+def _changed_input(find_change: FindChange, before: int) -> str | None:
+    if (file := find_change(before)) is None:
+        return None
+    return f"its input {file} changed"
 
 
 def _difference(old: Runnable, before: int, new: Runnable, task: int) -> str | None:

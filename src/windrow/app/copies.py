@@ -3,7 +3,7 @@ should cost."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -14,6 +14,7 @@ from windrow.errors import UserError
 from windrow.manager.copying import MOST, chains_s
 from windrow.manager.terms import CopyRules
 from windrow.model import Step
+from windrow.model.hazard import Hazard
 from windrow.model.wording import count, node_span
 from windrow.strategies.levels import Work
 
@@ -121,43 +122,54 @@ def price(
     nodes."""
     w = work.workflow
     hazard = work.site.hazard
-    expected = work.expected_s.tolist()
-    heads = chains_s(work, w.parents, w.order.tolist())
-    tails = chains_s(work, w.children, w.order.tolist()[::-1])
-    end_s = max(
-        (head + time + tail for head, time, tail in zip(heads, expected, tails, strict=True)),
-        default=0,
-    )
     copied = 0
     without = 0.0
     total = 0.0
-    for task, time_s in enumerate(expected):
+    for task, (time_s, idle_s) in enumerate(_times_and_slack(work)):
         nodes = max(1, int(w.nodes[task]))
         share = nodes if w.nodes[task] else min(1.0, int(w.cores[task]) / work.shape.cores)
-        from_s = max(
-            0, end_s - heads[task] - tails[task] - time_s - overhead_s
-        )  # its last moment without a delay
-        attempts = steps[task].replicas
-        if rules.reliability and time_s - from_s > overhead_s and attempts < MOST:
-            risks = [
-                1 - hazard.survival(nodes, s) for s in (time_s - from_s, *[time_s] * (MOST - 1))
-            ]
-            from windrow.strategies.top import top  # noqa: PLC0415  (loaded only if tasks are copied)
-
-            attempts = max(
-                attempts,
-                len(top([0.0] * MOST, risks, wanted=rules.reliability, limit=MOST, held=[0])),
+        from_s = max(0, idle_s - overhead_s)  # its last moment without a delay
+        attempts = 1
+        if may_copy(task):
+            attempts = _attempts(
+                rules, hazard, steps[task].replicas, nodes, time_s, from_s, overhead_s
             )
-        attempts = attempts if may_copy(task) else 1
         if steps[task].replicas > 1:
             from_s = 0
         chance = hazard.survival(nodes, time_s)
         held_s = hazard.held_s(nodes, time_s)
-        if attempts > 1:
-            more_s = (attempts - 1) * hazard.held_s(nodes, time_s - from_s)
-        else:
-            more_s = 0.0
+        more_s = (attempts - 1) * hazard.held_s(nodes, time_s - from_s) if attempts > 1 else 0.0
         copied += attempts > 1
         without += share * held_s / max(chance, 1e-9)
         total += share * (held_s + more_s) / max(1 - (1 - chance) ** attempts, 1e-9)
     return Price(copied, without, total)
+
+
+def _times_and_slack(work: Work) -> Iterator[tuple[int, int]]:
+    """How long each task takes, and how much later it may start without a delay of the whole."""
+    w = work.workflow
+    expected = work.expected_s.tolist()
+    heads = chains_s(work, w.parents, w.order.tolist())
+    tails = chains_s(work, w.children, w.order.tolist()[::-1])
+    chains = [sum(parts) for parts in zip(heads, expected, tails, strict=True)]
+    end_s = max(chains, default=0)
+    return zip(expected, [end_s - chain_s for chain_s in chains], strict=True)
+
+
+def _attempts(
+    rules: CopyRules,
+    hazard: Hazard,
+    replicas: int,
+    nodes: int,
+    time_s: int,
+    from_s: int,
+    overhead_s: int,
+) -> int:
+    """How many attempts a task should get in all."""
+    if not rules.reliability or time_s - from_s <= overhead_s or replicas >= MOST:
+        return replicas
+    from windrow.strategies.top import top  # noqa: PLC0415  (loaded only if tasks are copied)
+
+    risks = [1 - hazard.survival(nodes, s) for s in (time_s - from_s, *[time_s] * (MOST - 1))]
+    chosen = top([0.0] * MOST, risks, wanted=rules.reliability, limit=MOST, held=[0])
+    return max(replicas, len(chosen))

@@ -66,6 +66,7 @@ JOB_S = 60.0
 queues."""
 if TYPE_CHECKING:
     from windrow.app.fetching import Fetching
+    from windrow.forecast.waits import History
 
 Hear = Callable[[Sequence[Record]], None]
 
@@ -211,16 +212,7 @@ def prepare(
         from windrow.app.volumes import on_disks  # noqa: PLC0415
 
         runnable = on_disks(runnable, times)
-    sites = list[Reached]()
-    silent = list[str]()
-    for name in (order.on, *order.also):
-        queue = open_queue(name, order.shell if name == order.on else None)
-        try:
-            sites.append(reach(order, name, queue, queue.limits()))
-        except QueueError as error:
-            silent.append(str(no_answer(name, error)))
-    if not sites:
-        raise NothingBegun("; ".join(silent))
+    sites, silent = _reached(order)
     names = [reached.site.name for reached in sites]
     order = replace(order, on=names[0], also=tuple(names[1:]))
     refuse_missing_inputs(order.workflow, runnable, Path.exists, finished)
@@ -239,6 +231,21 @@ def prepare(
     )
     prepared.refuse_seldom()
     return prepared
+
+
+def _reached(order: RunRequest) -> tuple[list[Reached], list[str]]:
+    """The sites that answer, and what the others said instead. NothingBegun if none answers."""
+    sites = list[Reached]()
+    silent = list[str]()
+    for name in (order.on, *order.also):
+        queue = open_queue(name, order.shell if name == order.on else None)
+        try:
+            sites.append(reach(order, name, queue, queue.limits()))
+        except QueueError as error:
+            silent.append(str(no_answer(name, error)))
+    if not sites:
+        raise NothingBegun("; ".join(silent))
+    return sites, silent
 
 
 def _is_plain(order: RunRequest) -> bool:
@@ -469,19 +476,25 @@ def _manager(
             on_records=lambda records: _tell(hearers, records),
         ),
     )
-    places = {
-        at.name: Place(one.place, at.site.speed)
-        for at, one in zip(manager.core.sites, sites, strict=True)
-    }
-    past = (
-        record for _, record in journal.records(kinds=(e.JobsPlanned, e.JobSubmitted, e.JobStarted))
-    )
-    hearers.append(Learning(manager.dispatch, places, past, waits))
+    hearers.append(_learning(manager, journal, sites, waits))
     if errors is not None:
         hearers += [errors.hear, promise.hear]
         heard = (e.TasksAdded, e.JobsPlanned, e.TaskFinished)
         _tell(hearers[1:], [record for _, record in journal.records(kinds=heard)])
     return manager
+
+
+def _learning(
+    manager: Manager, journal: RunJournal, sites: Sequence[Reached], waits: History | None
+) -> Learning:
+    """What learns from the run for later ones; it has heard what happened so far."""
+    places = {
+        at.name: Place(one.place, at.site.speed)
+        for at, one in zip(manager.core.sites, sites, strict=True)
+    }
+    heard = (e.JobsPlanned, e.JobSubmitted, e.JobStarted)
+    past = (record for _, record in journal.records(kinds=heard))
+    return Learning(manager.dispatch, places, past, waits)
 
 
 def wanted_by(

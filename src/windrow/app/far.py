@@ -150,17 +150,7 @@ def transfers_of(
         mine = RunFolder(folder.path / "far" / quote(name, safe=""))
         mirrors[name] = Mirror(name, mine, porter(place), place["there"], tuple(place["agent"]))
         ways[name] = connection(place["data_host"], ""), f"{place['there']}/files"
-    for at, one in enumerate(sites := list(sites)):
-        if mirror := mirrors.get(one.site.files):
-            rooms = (one.site.room_bytes, far["places"][one.site.files].get("room_bytes"))
-            site = replace(
-                one.site, room_bytes=min((room for room in rooms if room is not None), default=None)
-            )
-            sites[at] = replace(
-                one,
-                site=site,
-                queue=apart(one.queue, {"place": one.place, **through(mirror, one.queue)}),
-            )
+    delivering = [_delivering(one, mirrors, far["places"]) for one in sites]
     hosts = {HOME: ""} | {name: place["data_host"] for name, place in far["places"].items()}
     catalogue = _catalogue(paths_of(runnable, os.path.isfile, far["root"]), hosts, past)
 
@@ -169,7 +159,18 @@ def transfers_of(
             seen = [(hosts[a], hosts[b], took) for (a, b), took in catalogue.s_per_mb.items()]
             Memory(past.record_links, "speeds of links").keep(seen)
 
-    return sites, Transfers(catalogue, mirrors, Rsync(far["root"], ways), keep)
+    return delivering, Transfers(catalogue, mirrors, Rsync(far["root"], ways), keep)
+
+
+def _delivering(one: Reached, mirrors: Mapping[str, Mirror], places: Mapping[str, Any]) -> Reached:
+    """The same site, whose queue brings to its jobs what they read, if it has files of its own."""
+    mirror = mirrors.get(one.site.files)
+    if mirror is None:
+        return one
+    rooms = (one.site.room_bytes, places[one.site.files].get("room_bytes"))
+    least = min((room for room in rooms if room is not None), default=None)
+    queue = apart(one.queue, {"place": one.place, **through(mirror, one.queue)})
+    return replace(one, site=replace(one.site, room_bytes=least), queue=queue)
 
 
 def planned_transfers(

@@ -111,13 +111,7 @@ class _Lines:
         for number, job in told.story.jobs.items():
             if self._states.get(number) != job.state:
                 self._states[number] = job.state
-                if job.note:
-                    why = f": {job.note}"
-                else:
-                    why = ""
-                tasks = count(len(job.plan.all_tasks), "task")
-                nodes = count(job.plan.nodes, "node")
-                self._say(f"job {number} ({tasks} on {nodes}) {job.state}{why}")
+                self._say_state(number, job)
             if job.reason:
                 self._say_why(number, job)
         for number, task in enumerate(told.story.tasks):
@@ -126,13 +120,7 @@ class _Lines:
                 self._say(
                     f"task {told.runnable.workflow.ids[number]} failed: {task.attempts[-1].why}"
                 )
-        warnings = told.warnings()
-        for words in [words for words in warnings if words not in self._warnings]:
-            if told.trouble_with_queue and words.endswith(told.trouble_with_queue):
-                self._say(words)
-            else:  # which does not pass by itself
-                terminal.say(f"windrow: {words}")
-        self._warnings = warnings
+        self._say_warnings()
         done = told.story.count(TaskState.FINISHED)
         gone_s = time.monotonic() - self._said_s
         if gone_s >= (terminal.LINE_S if done != self._done else _QUIET_LINE_S):
@@ -143,6 +131,25 @@ class _Lines:
                 if s in states
             ]
             self._say(f"jobs: {', '.join(jobs) or 'none'}")
+
+    def _say_state(self, number: int, job: JobStory) -> None:
+        tasks = count(len(job.plan.all_tasks), "task")
+        nodes = count(job.plan.nodes, "node")
+        line = f"job {number} ({tasks} on {nodes}) {job.state}"
+        if job.note:
+            line += f": {job.note}"
+        self._say(line)
+
+    def _say_warnings(self) -> None:
+        """Those that were not there before."""
+        told = self._told
+        warnings = told.warnings()
+        for words in [words for words in warnings if words not in self._warnings]:
+            if told.trouble_with_queue and words.endswith(told.trouble_with_queue):
+                self._say(words)
+            else:  # which does not pass by itself
+                terminal.say(f"windrow: {words}")
+        self._warnings = warnings
 
     def _say(self, words: str) -> None:
         done = self._told.story.count(TaskState.FINISHED)

@@ -9,7 +9,7 @@ there until the job ends; what is on a node alone, until the last task that read
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from math import inf
 
@@ -76,49 +76,59 @@ def space_on_nodes(run: RecordedRun) -> dict[str, Points]:
     now, or to its end."""
     story = run.story
     changes = defaultdict[str, dict[float, int]](lambda: defaultdict(int))
-    readers: dict[str, list[int]] = {}
-    for file, task in zip(
-        story.workflow.inputs.index.tolist(), story.workflow.inputs.sources().tolist(), strict=True
-    ):
-        readers.setdefault(story.workflow.files[file].id, []).append(task)
+    readers = _readers(story.workflow)
     for task, attempt in attempts(story) if _has_data(story) else ():
-        job = story.jobs[attempt.job]
-        if job.taken_by is None:
-            holder = job
-        else:
-            holder = story.jobs[job.taken_by]
-        if holder.ended_s is None:
-            over_s = inf
-        else:
-            over_s = holder.ended_s
-        spans = [(size, over_s) for _, link, size in attempt.moved if link in (HOME, NODES, COMMIT)]
-        for name, size in _stayed(story.workflow, task, attempt):
-            is_removed = (name, attempt.job) not in story.local.committed
-            if is_removed:
-                read_s = _last_read_s(story, readers.get(name, []), attempt)
-            else:
-                read_s = inf
-            spans.append((size, min(over_s, read_s)))
-        if attempt.nodes:
-            place = attempt.nodes[0]
-        else:
-            place = 0
-        if place < len(job.hosts):
-            node = job.hosts[place]
-        else:
-            node = f"node {place} of job {attempt.job}"
-        for size, until_s in spans:
+        node = _node_of(story, attempt)
+        for size, until_s in _kept_until(story, task, attempt, readers):
+            over_s = max(attempt.started_s, min(until_s, run.until_s))
             changes[node][attempt.started_s - run.begun_s] += size
-            changes[node][max(attempt.started_s, min(until_s, run.until_s)) - run.begun_s] -= (
-                size if until_s < inf else 0
-            )
-    found: dict[str, Points] = {}
-    for name, steps in sorted(changes.items()):
-        used = 0
-        found[name] = []
-        for at_s in sorted(steps):
-            used += steps[at_s]
-            found[name].append((at_s, used))
+            changes[node][over_s - run.begun_s] -= size if until_s < inf else 0
+    return {name: _summed(steps) for name, steps in sorted(changes.items())}
+
+
+def _readers(workflow: Workflow) -> dict[str, list[int]]:
+    """The tasks that read each file."""
+    found: dict[str, list[int]] = {}
+    inputs = workflow.inputs
+    for file, task in zip(inputs.index.tolist(), inputs.sources().tolist(), strict=True):
+        found.setdefault(workflow.files[file].id, []).append(task)
+    return found
+
+
+def _node_of(story: RunStory, attempt: TaskAttempt) -> str:
+    """The node on whose disk the files of an attempt are."""
+    hosts = story.jobs[attempt.job].hosts
+    place = attempt.nodes[0] if attempt.nodes else 0
+    if place < len(hosts):
+        return hosts[place]
+    return f"node {place} of job {attempt.job}"
+
+
+def _kept_until(
+    story: RunStory, task: int, attempt: TaskAttempt, readers: Mapping[str, list[int]]
+) -> Iterator[tuple[int, float]]:
+    """How large each file of an attempt was on its node, and until when it was there."""
+    holder = story.jobs[attempt.job]
+    if holder.taken_by is not None:
+        holder = story.jobs[holder.taken_by]
+    over_s = inf if holder.ended_s is None else holder.ended_s
+    for _, link, size in attempt.moved:
+        if link in (HOME, NODES, COMMIT):
+            yield size, over_s
+    for name, size in _stayed(story.workflow, task, attempt):
+        if (name, attempt.job) in story.local.committed:
+            yield size, over_s
+        else:
+            yield size, min(over_s, _last_read_s(story, readers.get(name, []), attempt))
+
+
+def _summed(steps: Mapping[float, int]) -> Points:
+    """What is taken after each change."""
+    found: Points = []
+    used = 0
+    for at_s in sorted(steps):
+        used += steps[at_s]
+        found.append((at_s, used))
     return found
 
 

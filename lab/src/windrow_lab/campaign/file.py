@@ -7,6 +7,7 @@ and not after an hour.
 """
 
 import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
@@ -35,10 +36,7 @@ def read_campaign(path: AnyPath) -> Sweep:
     cannot be used."""
     file = read_toml(path)
     top = TomlTable(file, dict(file.values))
-    name = top.text("name", bare_name(path))
-    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,80}", name):
-        fix = 'give name = "..." of letters, digits, dots, dashes and underscores'
-        raise top.fault("name", f"{name!r} cannot be the name of a table's file", fix)
+    name = _name(top, path)
     submit_s = _submit_s(top)
     logs = entries.entries(top, "logs", "file", entries.logs)
     least_nodes = min(_checked_log(top, table, source, submit_s[-1]) for table, source in logs)
@@ -48,6 +46,7 @@ def read_campaign(path: AnyPath) -> Sweep:
     margins = _numbers(top, "margins", [1.1], 1, 100)
     noises = _numbers(top, "noise", [0.0], 0, 5)
     failures = _failures(top, least_nodes)
+    is_drawn = any(noises) or any(one.is_drawn for one in failures.values())
     with top.telling():
         campaign = Campaign(
             name,
@@ -58,25 +57,37 @@ def read_campaign(path: AnyPath) -> Sweep:
             requests=_requests(top),
             rules=tuple(rule for _, rule in rules),
             caps=tuple(_wholes(top, "caps", [16], 1)),
-            seeds=_seeds(
-                top, is_drawn=any([*noises, *(one.is_drawn for one in failures.values())])
-            ),
+            seeds=_seeds(top, is_drawn=is_drawn),
             noise=max(noises),
             failures=max(failures.values(), key=lambda one: (one.is_drawn, bool(one))),
         )
     top.finish()
-    parts = []
+    return Sweep(name, tuple(_parts(campaign, margins, noises, failures)))
+
+
+def _name(top: TomlTable, path: AnyPath) -> str:
+    name = top.text("name", bare_name(path))
+    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,80}", name):
+        fix = 'give name = "..." of letters, digits, dots, dashes and underscores'
+        raise top.fault("name", f"{name!r} cannot be the name of a table's file", fix)
+    return name
+
+
+def _parts(
+    campaign: Campaign,
+    margins: Sequence[float],
+    noises: Sequence[float],
+    failures: Mapping[str, Failures],
+) -> Iterator[Part]:
+    """The campaign with each margin, noise and kind of failures."""
     for margin, noise, text in product(margins, noises, failures):
-        is_drawn = noise or failures[text].is_drawn  # else all seeds would give the same trials
-        if is_drawn:
-            seeds = campaign.seeds
-        else:
-            seeds = campaign.seeds[:1]
-        chosen = replace(
-            campaign, noise=noise, failures=failures[text], seeds=seeds, terms=(("margin", margin),)
-        )
-        parts.append(Part(margin, noise, text, chosen))
-    return Sweep(name, tuple(parts))
+        seeds = campaign.seeds
+        if not noise and not failures[text].is_drawn:  # all seeds would give the same trials
+            seeds = seeds[:1]
+        terms = (("margin", margin),)
+        failing = failures[text]
+        chosen = replace(campaign, noise=noise, failures=failing, seeds=seeds, terms=terms)
+        yield Part(margin, noise, text, chosen)
 
 
 def _submit_s(top: TomlTable) -> tuple[int, ...]:

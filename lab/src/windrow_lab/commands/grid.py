@@ -5,8 +5,9 @@ from __future__ import annotations
 
 import argparse
 import time
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from windrow.cli import options, terminal
 from windrow.cli.arguments import assignment, node_count, number, once_each, seed
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from windrow_lab.grid.clusters import Grid
     from windrow_lab.grid.costs import Costs
     from windrow_lab.grid.schedule import Schedule
+    from windrow_lab.grid.schedulers import Scheduler
     from windrow_lab.grid.select import Bag, Refusal
 
 
@@ -233,68 +235,106 @@ def _ccr(costs: Costs) -> float:
 
 def _schedule(args: argparse.Namespace, grid: Grid) -> int:
     from windrow.formats import read_workflow
-    from windrow.kernels import jit
-    from windrow.model import Task, Workflow
     from windrow_lab.grid.costs import Costs
-    from windrow_lab.grid.page import HEAD, row, schedule_page
-    from windrow_lab.grid.schedule import on_part
+    from windrow_lab.grid.page import schedule_page
     from windrow_lab.grid.schedulers import EACP, SCHEDULERS, find_scheduler
-    from windrow_lab.grid.select import Refusal
 
     if args.schedulers == "all":
         given = list(SCHEDULERS)
     else:
         given = [name.strip() for name in args.schedulers.split(",")]
-    given += [f"{EACP}{name.removeprefix(EACP)}" for name in given if args.eacp]
+    if args.eacp:
+        given += [f"{EACP}{name.removeprefix(EACP)}" for name in given]
     ways = {name: find_scheduler(name) for name in given}
     costs = Costs(read_workflow(args.workflow), grid)
-    nodes = {c: int(n) for c, n in enumerate(grid.nodes)}
-    if args.describe or args.fastest:
-        found = _selected(args, grid, args.describe)
-        if isinstance(found, Refusal):
-            raise UserError(f"nothing selected: {found.why}")
-        nodes = dict(found.nodes)
-    made: dict[str, Schedule] = {}
-    took_s = {}
-    about: dict[str, Any] = {
-        "workflow": costs.workflow.name,
-        "tasks": len(costs.workflow),
-        "width": costs.width,
-        "ccr": _ccr(costs),
-    }
-    if (
-        not costs.is_small
-    ):  # to load or compile what plans it is not planning, and no scheduler's own
+    nodes = _nodes(args, grid)
+    made = _planned(ways, costs, nodes)
+    if args.html:
+        page = schedule_page(
+            costs, {n: one.schedule for n, one in made.items()}, Path(args.grid).name
+        )
+        terminal.write_page(args.html, page)
+    if args.json:
+        terminal.print_json(_schedules_json(costs, nodes, made))
+    else:
+        _show_schedules(costs, nodes, made, args.html)
+    return 0
+
+
+class _Made(NamedTuple):
+    """What a scheduler made, and how long it took."""
+
+    schedule: Schedule
+    took_s: float
+
+
+def _nodes(args: argparse.Namespace, grid: Grid) -> dict[int, int]:
+    """How many nodes of which cluster are used: all of them, if none are selected."""
+    from windrow_lab.grid.select import Refusal
+
+    if not args.describe and not args.fastest:
+        return {c: int(n) for c, n in enumerate(grid.nodes)}
+    found = _selected(args, grid, args.describe)
+    if isinstance(found, Refusal):
+        raise UserError(f"nothing selected: {found.why}")
+    return dict(found.nodes)
+
+
+def _planned(
+    ways: Mapping[str, Scheduler], costs: Costs, nodes: Mapping[int, int]
+) -> dict[str, _Made]:
+    """What each scheduler makes of the workflow. To load or compile what plans is not planning, and
+    no scheduler's own: it is done before."""
+    from windrow.kernels import jit
+    from windrow.model import Task, Workflow
+    from windrow_lab.grid.costs import Costs
+    from windrow_lab.grid.schedule import on_part
+
+    if not costs.is_small:
         jit.load()
-    tiny = Costs(Workflow.from_tasks("one", [Task("one", 1.0)]), grid)
+    tiny = Costs(Workflow.from_tasks("one", [Task("one", 1.0)]), costs.grid)
+    made: dict[str, _Made] = {}
     for name, scheduler in ways.items():
         on_part(tiny, nodes, scheduler)
         with terminal.waiting(f"{name} ({len(made) + 1} of {len(ways)})"):
             began = time.perf_counter()
-            made[name] = on_part(costs, nodes, scheduler)
-            took_s[name] = time.perf_counter() - began
-    if args.html:
-        terminal.write_page(args.html, schedule_page(costs, made, Path(args.grid).name))
-    if args.json:
-        schedules = [
-            _as_json(name, schedule) | {"planning_s": took_s[name]}
-            for name, schedule in made.items()
-        ]
-        size = {"nodes": sum(nodes.values()), "critical_s": costs.critical_s}
-        terminal.print_json({**about, **size, "schedules": schedules})
-        return 0
-    head = (
-        f"{costs.workflow.name} on {count(sum(nodes.values()), 'node')} of "
-        f"{count(len(nodes), 'cluster')}"
+            schedule = on_part(costs, nodes, scheduler)
+            made[name] = _Made(schedule, time.perf_counter() - began)
+    return made
+
+
+def _schedules_json(
+    costs: Costs, nodes: Mapping[int, int], made: Mapping[str, _Made]
+) -> dict[str, Any]:
+    return {
+        "workflow": costs.workflow.name,
+        "tasks": len(costs.workflow),
+        "width": costs.width,
+        "ccr": _ccr(costs),
+        "nodes": sum(nodes.values()),
+        "critical_s": costs.critical_s,
+        "schedules": [
+            _as_json(name, one.schedule) | {"planning_s": one.took_s} for name, one in made.items()
+        ],
+    }
+
+
+def _show_schedules(
+    costs: Costs, nodes: Mapping[int, int], made: Mapping[str, _Made], page: str | None
+) -> None:
+    from windrow_lab.grid.page import HEAD, row
+
+    where = f"{count(sum(nodes.values()), 'node')} of {count(len(nodes), 'cluster')}"
+    words = (
+        f"{len(costs.workflow):,} tasks, at most {costs.width:,} on a level, CCR {_ccr(costs):.3g}"
     )
-    words = "{tasks:,} tasks, at most {width:,} on a level, CCR {ccr:.3g}".format(**about)
     rows = [
-        (*row(name, schedule), span(s) if (s := took_s[name]) >= 1 else f"{1000 * s:.3g} ms")
-        for name, schedule in made.items()
+        (*row(name, schedule), span(took_s) if took_s >= 1 else f"{1000 * took_s:.3g} ms")
+        for name, (schedule, took_s) in made.items()
     ]
     figures = terminal.table((*HEAD, "planned in"), rows, "<>")
-    terminal.show(terminal.heading(head), words, figures, *terminal.files_written(page=args.html))
-    return 0
+    head = terminal.heading(f"{costs.workflow.name} on {where}")
+    terminal.show(head, words, figures, *terminal.files_written(page=page))
 
 
 def _as_json(name: str, schedule: Schedule) -> dict[str, object]:

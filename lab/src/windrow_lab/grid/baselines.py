@@ -15,6 +15,7 @@ from heapq import heapify, heappop, heappush
 import numpy as np
 
 from windrow.model.graph import Ints
+from windrow_lab.grid.clusters import Floats
 from windrow_lab.grid.costs import Costs
 from windrow_lab.grid.schedule import Schedule, listed
 
@@ -61,17 +62,15 @@ def _ready_first(costs: Costs, through: list[float]) -> Ints:
 def matchmaking(costs: Costs) -> Schedule:
     """Each task to the fastest idle processor."""
     workflow = costs.workflow
-    given = costs.given
     cluster = costs.grid.cluster_of(np.arange(costs.grid.processors))
     idle = list(zip(costs.grid.slowness[cluster].tolist(), range(len(cluster)), strict=True))
     heapify(idle)
     busy: list[tuple[float, float, int]] = []  # until when, and the processor as it is in `idle`
     missing = workflow.parents.degrees()
     ready = [(0.0, int(i)) for i in np.flatnonzero(missing == 0)]
-    processor, start_s, end_s = (
-        np.zeros(len(workflow), dtype=np.int64),
-        *np.zeros((2, len(workflow))),
-    )
+    processor = np.zeros(len(workflow), dtype=np.int64)
+    start_s = np.zeros(len(workflow))
+    end_s = np.zeros(len(workflow))
     now = 0.0
     while ready:
         then, i = heappop(ready)
@@ -82,18 +81,24 @@ def matchmaking(costs: Costs) -> Schedule:
         while busy and busy[0][0] <= now:
             heappush(idle, heappop(busy)[1:])
         match = heappop(idle)
-        c = cluster[match[1]]
-        edges = slice(given.start[i], given.start[i + 1])
-        at = processor[given.parent[edges]]
-        way_s = (
-            given.latency_s[cluster[at], c] + given.size[edges] * given.s_per_byte[cluster[at], c]
-        )
-        there = end_s[given.parent[edges]] + np.where(at == match[1], 0, way_s)
-        processor[i], start_s[i] = match[1], max(now, there.max(initial=0))
-        end_s[i] = start_s[i] + costs.run_s[i, c]
+        processor[i] = match[1]
+        start_s[i] = max(now, _data_there_s(costs, i, processor, cluster, end_s))
+        end_s[i] = start_s[i] + costs.run_s[i, cluster[match[1]]]
         heappush(busy, (float(end_s[i]), *match))
         for child in workflow.children.of(i):
             missing[child] -= 1
             if missing[child] == 0:
                 heappush(ready, (float(end_s[workflow.parents.of(child)].max()), int(child)))
     return Schedule(costs, np.arange(len(workflow)), processor, start_s)
+
+
+def _data_there_s(costs: Costs, task: int, processor: Ints, cluster: Ints, end_s: Floats) -> float:
+    """When all that a task reads is on its processor; 0 if it reads nothing."""
+    given = costs.given
+    edges = slice(given.start[task], given.start[task + 1])
+    mine = processor[task]
+    c = cluster[mine]
+    at = processor[given.parent[edges]]
+    way_s = given.latency_s[cluster[at], c] + given.size[edges] * given.s_per_byte[cluster[at], c]
+    there_s = end_s[given.parent[edges]] + np.where(at == mine, 0, way_s)
+    return float(there_s.max(initial=0))

@@ -18,7 +18,7 @@ the mean; from ready to ended, as expected when they were mapped. What becomes o
 world to say (`QueueWorld`).
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from heapq import heapreplace
 from typing import Any, NamedTuple, Protocol
@@ -274,16 +274,20 @@ class _Execution:
             queue = self.pool[column]
             end_s = float(ends[row, column])
             heapreplace(free[column], end_s)
-            found[task], known[task] = (
-                _Mapped(queue, end_s, end_s - float(ready_s[row])),
-                (queue, end_s),
-            )
+            found[task] = _Mapped(queue, end_s, end_s - float(ready_s[row]))
+            known[task] = (queue, end_s)
             del front[task]
-            for child in (v for v in self.work.workflow.children.of(task).tolist() if v in missing):
+            for child in self._ready_after(task, missing):
+                front[child] = self._data(child, known, pool, now_s)
+        return found
+
+    def _ready_after(self, task: int, missing: dict[int, int]) -> Iterator[int]:
+        """The tasks of which no parent is `missing` any more when this one is mapped."""
+        for child in self.work.workflow.children.of(task).tolist():
+            if child in missing:
                 missing[child] -= 1
                 if missing[child] == 0:
-                    front[child] = self._data(child, known, pool, now_s)
-        return found
+                    yield child
 
     def _data(
         self, task: int, known: Mapping[int, tuple[int, float]], pool: Ints, now_s: float

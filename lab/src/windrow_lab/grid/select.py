@@ -169,28 +169,14 @@ class _Selector:
         """The best bag of each set of clusters at once; left: of the nodes of each cluster of each
         set."""
         layer = layers[0]
-        wanted = layers[0].wanted
+        wanted = layer.wanted
         rest = left[layer.up]
         if isinstance(wanted.of, Aggregate):
-            taken = np.zeros_like(rest)
-            members = np.zeros(len(layer.start) - 1, dtype=np.int64)
-            ranks = np.zeros(len(layer.start) - 1)
-            for _ in range(wanted.most):
-                inner = self._best(layers[1:], rest - taken)
-                if not inner.there.any():
-                    break
-                taken = taken + inner.taken
-                members = members + inner.there
-                ranks = ranks + inner.rank
+            taken, members, ranks = self._of_bags(layers, wanted.most, rest)
         else:
-            nodes = self.nodes(wanted.of, wanted.least)
-            rest = np.minimum(nodes.there[layer.cluster], rest)
-            before = np.cumsum(rest) - rest
-            before -= np.repeat(before[layer.start[:-1]], np.diff(layer.start))
-            taken = np.clip(wanted.most - before, 0, rest)
-            members = np.add.reduceat(taken, layer.start[:-1])
-            ranks = np.add.reduceat(taken * nodes.ranks[layer.cluster], layer.start[:-1])
-        there = enough = members >= wanted.least
+            taken, members, ranks = self._of_nodes(layer, wanted.of, rest)
+        enough = members >= wanted.least
+        there = enough
         if wanted.wanted.conditions or wanted.wanted.rank:
             holds, ranks = self._own(layer, taken, ranks)
             there = enough & holds
@@ -206,6 +192,35 @@ class _Selector:
         return _Best(
             there[chosen], np.where(there[chosen], highest, 0.0), out, chosen, members, enough
         )
+
+    def _of_bags(
+        self, layers: Sequence[_Layer], most: int, rest: Ints
+    ) -> tuple[Ints, Ints, Floats]:
+        """What each bag takes that is made of bags, how many these are, and their ranks in all."""
+        bags = len(layers[0].start) - 1
+        taken = np.zeros_like(rest)
+        members = np.zeros(bags, dtype=np.int64)
+        ranks = np.zeros(bags)
+        for _ in range(most):
+            inner = self._best(layers[1:], rest - taken)
+            if not inner.there.any():
+                break
+            taken = taken + inner.taken
+            members = members + inner.there
+            ranks = ranks + inner.rank
+        return taken, members, ranks
+
+    def _of_nodes(
+        self, layer: _Layer, wanted: Requirement, rest: Ints
+    ) -> tuple[Ints, Ints, Floats]:
+        """What each bag takes of nodes, how many these are, and their ranks in all."""
+        nodes = self.nodes(wanted, layer.wanted.least)
+        rest = np.minimum(nodes.there[layer.cluster], rest)
+        before = np.cumsum(rest) - rest
+        before -= np.repeat(before[layer.start[:-1]], np.diff(layer.start))
+        taken = np.clip(layer.wanted.most - before, 0, rest)
+        members = np.add.reduceat(taken, layer.start[:-1])
+        return taken, members, np.add.reduceat(taken * nodes.ranks[layer.cluster], layer.start[:-1])
 
     def _own(self, layer: _Layer, taken: Ints, ranks: Floats) -> tuple[Bools, Floats]:
         """Of each bag whether the conditions on it hold, and its own rank, which is this one if
@@ -282,29 +297,34 @@ class _Selector:
         if wanted.kind == "LooseBag":
             up = np.argsort(of_set * count + place[inside])
             return _Layer(wanted, inside, up, inside[up], sets, np.arange(len(sets)))
-        begin, seeds = self._near
-        many = np.diff(begin)[inside]
-        if many.sum() > _MOST:
-            words = (
-                f"this description would have to be tried on {many.sum():,} combinations of "
-                "clusters"
-            )
-            raise UserError(f"{words}; nest it less deeply")
-        up = np.repeat(entries, many)
-        seed = seeds[np.arange(len(up)) - np.repeat(np.cumsum(many) - many - begin[inside], many)]
-        bag = of_set[up] * count + seed
-        if (
-            len(sets) - 1
-        ) * count <= _MOST:  # Of bags of the same one cluster the first will do: most are such.
-            alone = np.bincount(bag)[bag] == 1
-            before = np.cumsum(alone) - alone
-            kept = ~alone | (before == before[np.cumsum(many) - many][up])
-            up = up[kept]
-            bag = bag[kept]
+        up, bag = self._tight(of_set, inside, len(sets) - 1)
         by = np.argsort(bag * count + place[inside[up]])
         start = np.flatnonzero(np.diff(bag[by], prepend=-1, append=-1))
         first = np.searchsorted(bag[by][start[:-1]], np.arange(len(sets)) * count)
         return _Layer(wanted, inside, up[by], inside[up[by]], start, first)
+
+    def _tight(self, of_set: Ints, inside: Ints, sets: int) -> tuple[Ints, Ints]:
+        """The clusters of all bags of well connected ones, as places in `inside`, and the bag of
+        each: one around every cluster of a set. UserError if there are too many."""
+        count = len(self._grid.clusters)
+        begin, seeds = self._near
+        many = np.diff(begin)[inside]
+        if many.sum() > _MOST:
+            raise UserError(
+                f"this description would have to be tried on {many.sum():,} combinations of "
+                "clusters; nest it less deeply"
+            )
+        up = np.repeat(np.arange(len(inside)), many)
+        first = np.cumsum(many) - many
+        seed = seeds[np.arange(len(up)) - np.repeat(first - begin[inside], many)]
+        bag = of_set[up] * count + seed
+        if sets * count > _MOST:
+            return up, bag
+        # Of bags of the same one cluster the first will do: most are such.
+        alone = np.bincount(bag)[bag] == 1
+        before = np.cumsum(alone) - alone
+        kept = ~alone | (before == before[first][up])
+        return up[kept], bag[kept]
 
     @cached_property
     def _near(self) -> tuple[Ints, Ints]:

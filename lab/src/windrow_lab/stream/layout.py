@@ -30,28 +30,36 @@ def lay_out(workflows: Sequence[Workflow], selection: Selection, seed: int) -> L
     first = np.cumsum(counts) - counts
     parents = _joined([w.parents for w in workflows], first)
     children = _joined([w.children for w in workflows], first)
+    levels = np.concatenate([w.levels for w in workflows])
     tasks = np.zeros((counts.sum() + 1, kernel.TASK_COLUMNS), dtype=np.int64)
     tasks[:-1, kernel.CORES] = np.concatenate([w.cores for w in workflows])
     tasks[:-1, kernel.OWNER] = np.repeat(np.arange(len(workflows)), counts)
     tasks[:, kernel.PARENTS] = parents.start
     tasks[:, kernel.CHILDREN] = children.start + parents.edges
-    ranks = [selection(w) for w in workflows]
-    unranked = [
-        np.full(n, -1) if r is None else np.array(r) for n, r in zip(counts, ranks, strict=True)
-    ]
-    tasks[:-1, kernel.RANK] = np.concatenate(unranked)
-    tasks[:-1, kernel.GENERATION] = np.concatenate([w.levels for w in workflows])
-    # support: parents on the level just above
-    child = parents.sources()
-    level = tasks[:-1, kernel.GENERATION]
-    above = child[level[parents.index] == level[child] - 1]
-    tasks[:-1, kernel.SUPPORT] = np.bincount(above, minlength=parents.vertices)
+    tasks[:-1, kernel.RANK] = np.concatenate([_ranks(w, selection) for w in workflows])
+    tasks[:-1, kernel.GENERATION] = levels
+    tasks[:-1, kernel.SUPPORT] = _support(parents, levels)
     flows = np.zeros((len(workflows), kernel.FLOW_COLUMNS), dtype=np.int64)
     flows[:, kernel.FIRST] = first
     flows[:, kernel.TASKS] = counts
     flows[:, kernel.DRAW] = [first_draw(seed, number) for number in range(len(workflows))]
     edges = np.concatenate([parents.index, children.index])
     return Layout(tasks, flows, edges, np.concatenate([w.runtime_s for w in workflows]))
+
+
+def _ranks(workflow: Workflow, selection: Selection) -> Ints:
+    """Those of its tasks; -1 if they are drawn."""
+    ranks = selection(workflow)
+    if ranks is None:
+        return np.full(len(workflow), -1)
+    return np.array(ranks)
+
+
+def _support(parents: Adjacency, levels: Ints) -> Ints:
+    """How many parents each task has on the level just above."""
+    child = parents.sources()
+    above = child[levels[parents.index] == levels[child] - 1]
+    return np.bincount(above, minlength=parents.vertices)
 
 
 def _joined(lists: Sequence[Adjacency], first: Ints) -> Adjacency:

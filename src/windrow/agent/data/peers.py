@@ -502,61 +502,40 @@ class Peers:
     # Serving
 
     def _answer(self, call: socket.socket, request: Request, status: int) -> None:
-        """What a signed request gets."""
+        """What a signed request gets; `status`, if that is said already."""
 
         def still() -> None:
             call.sendall(b"HTTP/1.1 102 Processing\r\n\r\n")
 
-        block: tuple[BinaryIO, int] | bytes = b""
         name, *version = (
             os.fsdecode(unquote_to_bytes(part)) for part in request.path.split("/")[1:]
         )
-        volume = n = None
+        block: tuple[BinaryIO, int] | bytes = b""
+        length = 0
+        digest = ""
         try:
             self.wait_for_members(still)
-            if status:
-                volume = None
-            else:
-                volume = self.volume(name)
-            if volume is None:
-                n = None
-            else:
-                n = volume.numbered(version, request.begin, request.end)
+            volume = None if status else self.volume(name)
             if volume is None:
                 status = 410
-            else:
+            elif (n := volume.numbered(version, request.begin, request.end)) is None:
                 status = 404
-            if volume is not None and n is not None:
+            else:
                 block = self._obtain(volume, n, is_for_peer=True, still=still)
-                status = 206
                 block = self._fit_to_pass_on(volume, n, block)
+                status = 206
+                length = request.end - request.begin
+                digest = volume.digests[n]
         except OutsideError:
             status = 502 if name in self._volumes or name in self._offered else 410
-        if status == 206:
-            length = request.end - request.begin
-        else:
-            length = 0
-        if volume is not None and n is not None and status == 206:
-            digest = volume.digests[n]
-        else:
-            digest = ""
         signed = signature(self._key, "answer", request.nonce, status, length, digest, self._run)
         fields = {"Content-Length": length, "Windrow-Run": self._run, "Windrow-Signature": signed}
-        fields |= {"Windrow-Digest": digest} if digest else {}
+        if digest:
+            fields["Windrow-Digest"] = digest
         self._count("served", length)
-        call.sendall(
-            head_of(f"HTTP/1.1 {status} {'Partial Content' if length else 'Not Here'}", fields)
-        )
-        if isinstance(block, bytes):
-            call.sendall(block)
-        else:
-            with block[0] as kept:
-                at = block[1]
-                end = block[1] + length
-                while at < end and (
-                    sent := os.sendfile(call.fileno(), kept.fileno(), at, end - at)
-                ):
-                    at += sent
+        reason = "Partial Content" if length else "Not Here"
+        call.sendall(head_of(f"HTTP/1.1 {status} {reason}", fields))
+        _send(call, block, length)
 
 
 def _write_all(file: BinaryIO, data: bytes | memoryview, at: int) -> None:
@@ -569,3 +548,15 @@ def _write_all(file: BinaryIO, data: bytes | memoryview, at: int) -> None:
 
 def _private(path: str, flags: int) -> int:
     return os.open(path, flags, 0o600)
+
+
+def _send(call: socket.socket, block: tuple[BinaryIO, int] | bytes, length: int) -> None:
+    """Bytes, or so many of a file from this place on, which is then closed."""
+    if isinstance(block, bytes):
+        call.sendall(block)
+        return
+    kept, at = block
+    end = at + length
+    with kept:
+        while at < end and (sent := os.sendfile(call.fileno(), kept.fileno(), at, end - at)):
+            at += sent

@@ -13,6 +13,7 @@ from windrow.errors import printable, unknown_name
 
 if TYPE_CHECKING:
     from windrow.app.runs import RunView
+    from windrow.story.story import RunStory
 
 _HEADS = ("file", "where", "role", "size", "made by", "needed by")
 _SHOWN = 3
@@ -70,12 +71,10 @@ def file_views(told: RunView) -> Iterator[FileView]:
     from windrow.agent.order import absolute
     from windrow.agent.outputs import size_of
     from windrow.storage.roles import roles
-    from windrow.story.events import job_place
-    from windrow.story.lost_files import is_gone_from
     from windrow.story.states import TaskState
 
     story = told.story
-    workflow = told.story.workflow
+    workflow = story.workflow
     steps = told.runnable.steps
     maker = dict(
         zip(workflow.outputs.index.tolist(), workflow.outputs.sources().tolist(), strict=True)
@@ -87,34 +86,45 @@ def file_views(told: RunView) -> Iterator[FileView]:
         readers.setdefault(f, []).append(task)
     sizes = story.sizes()
     found = roles(workflow)[0]
-    local = {name: job for name, job in story.local.at.items() if story.jobs[job].outcome is None}
+    places = _on_nodes(story)
     for f, file in enumerate(workflow.files):
         user = maker.get(f, (readers.get(f) or [-1])[0])
-        is_made = f not in maker or story.tasks[maker[f]].state is TaskState.FINISHED
-        is_here = is_made and user >= 0 and not is_gone_from(steps[user].workdir, file.id)
-        if not is_made:
-            where = "not made"
-        elif is_here:
-            where = "shared"
-        elif f in maker:
-            where = "gone"
-        else:
-            where = "missing"
-        if file.id in local:
-            where = job_place(local[file.id])
-        size = sizes.get(f) or (
-            size_of(*absolute(steps[user].workdir, [file.id])) if is_here else 0
+        where = _where(told, file.id, maker.get(f), user)
+        size = sizes.get(f)
+        if not size and where == _SHARED:
+            size = size_of(*absolute(steps[user].workdir, [file.id]))
+        needed = [t for t in readers.get(f, ()) if story.tasks[t].state is not TaskState.FINISHED]
+        yield FileView(
+            file.id,
+            places.get(file.id, where),
+            found[f],
+            size,
+            workflow.ids[maker[f]] if f in maker else "",
+            tuple(workflow.ids[task] for task in needed),
         )
-        needed = [
-            task for task in readers.get(f, ()) if story.tasks[task].state is not TaskState.FINISHED
-        ]
-        if f in maker:
-            made_by = workflow.ids[maker[f]]
-        else:
-            made_by = ""
-        is_known = bool(size) or is_here or f in sizes
-        needed_by = tuple(workflow.ids[task] for task in needed)
-        yield FileView(file.id, where, found[f], size if is_known else None, made_by, needed_by)
+
+
+_SHARED = "shared"
+
+
+def _on_nodes(story: RunStory) -> dict[str, str]:
+    """The files that are on nodes of a job alone, and where."""
+    from windrow.story.events import job_place
+
+    local = story.local.at.items()
+    return {name: job_place(job) for name, job in local if story.jobs[job].outcome is None}
+
+
+def _where(told: RunView, name: str, maker: int | None, user: int) -> str:
+    """Where a file is in the folders that all nodes see, if it is there."""
+    from windrow.story.lost_files import is_gone_from
+    from windrow.story.states import TaskState
+
+    if maker is not None and told.story.tasks[maker].state is not TaskState.FINISHED:
+        return "not made"
+    if user >= 0 and not is_gone_from(told.runnable.steps[user].workdir, name):
+        return _SHARED
+    return "missing" if maker is None else "gone"
 
 
 def _cells(row: FileView) -> tuple[str, ...]:

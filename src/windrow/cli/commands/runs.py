@@ -1,12 +1,18 @@
 """`windrow runs`: the runs of this folder."""
 
+from __future__ import annotations
+
 import argparse
 import time
+from typing import TYPE_CHECKING
 
 from windrow.cli import options, terminal
 from windrow.cli.run_screen import clock, span
 from windrow.errors import WindrowError
 from windrow.story.states import ACTIVE, TaskState
+
+if TYPE_CHECKING:
+    from windrow.app.runs import RunPaths, RunView
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -15,54 +21,55 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> None:
     """Read and show."""
-    from windrow.agent.outputs import size_of
-    from windrow.app.runs import RunPaths, RunView, all_runs
-    from windrow.model.size import format_size
-    from windrow.report.run.view import status_view
+    from windrow.app import runs
 
     told: list[RunView] = []
     unreadable: list[tuple[RunPaths, str]] = []
-    for paths in all_runs():
+    for paths in runs.all_runs():
         try:
-            told.append(RunView(paths, asks_agents=True))
+            told.append(runs.RunView(paths, asks_agents=True))
         except WindrowError as error:
             unreadable.append((paths, str(error)))
     if args.json:
         lost = [{"run": paths.name, "state": "unreadable", "why": why} for paths, why in unreadable]
-        known = [status_view(t) | {"size_bytes": size_of(str(t.paths.folder.path))} for t in told]
-        terminal.print_json({"runs": [*known, *lost]})
+        terminal.print_json({"runs": [*map(_as_json, told), *lost]})
         return
     for paths, why in unreadable:
         terminal.say(f"{paths.name} cannot be read: {why}")
     if not told and not unreadable:
         terminal.say("no runs here yet; windrow run WORKFLOW starts one")
         return
-    rows: list[list[str]] = []
-    for t in told:
-        done = f"{t.story.count(TaskState.FINISHED)}/{len(t.story.tasks)}"
-        if t.state in ACTIVE:
-            end_s = time.time()
-        else:
-            end_s = t.story.last_s
-        if t.story.begun_s is not None:
-            took = span(end_s - t.story.begun_s)
-        else:
-            took = ""
-        row = (
-            t.paths.name,
-            t.state,
-            done,
-            str(len(t.story.jobs)),
-            t.facts.request.strategy,
-            t.facts.on,
-        )
-        size = format_size(size_of(str(t.paths.folder.path)))
-        rows.append([*map(str, row), clock(t.story.begun_s), took, size])
-    rows += [[paths.name, "unreadable"] for paths, _ in unreadable]
-    terminal.show(
-        terminal.table(
-            ("run", "state", "tasks", "jobs", "strategy", "on", "started", "took", "size"),
-            rows,
-            "llrrlllrr",
-        )
-    )
+    rows = [*map(_row, told), *([paths.name, "unreadable"] for paths, _ in unreadable)]
+    terminal.show(terminal.table(_HEADS, rows, "llrrlllrr"))
+
+
+_HEADS = ("run", "state", "tasks", "jobs", "strategy", "on", "started", "took", "size")
+
+
+def _as_json(told: RunView) -> dict[str, object]:
+    from windrow.agent.outputs import size_of
+    from windrow.report.run.view import status_view
+
+    return status_view(told) | {"size_bytes": size_of(str(told.paths.folder.path))}
+
+
+def _row(told: RunView) -> list[str]:
+    from windrow.agent.outputs import size_of
+    from windrow.model.size import format_size
+
+    story = told.story
+    took = ""
+    if story.begun_s is not None:
+        end_s = time.time() if told.state in ACTIVE else story.last_s
+        took = span(end_s - story.begun_s)
+    return [
+        told.paths.name,
+        str(told.state),
+        f"{story.count(TaskState.FINISHED)}/{len(story.tasks)}",
+        str(len(story.jobs)),
+        told.facts.request.strategy,
+        told.facts.on,
+        clock(story.begun_s),
+        took,
+        format_size(size_of(str(told.paths.folder.path))),
+    ]

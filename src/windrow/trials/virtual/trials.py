@@ -55,21 +55,7 @@ def virtual_trial(
         hazard = Hazard.of_mean(failures.nodes_s, failures.shape)
         work = Work(work.workflow, work.expected_s, replace(work.site, hazard=hazard))
     began_s = cluster.now_s
-    drawn = f"{seed}/{cluster.now_s}"
-    times = actual_s.tolist()
-    queue = SimulatedQueue(cluster, shape=work.shape, max_array=work.site.max_array, unique=False)
-    world = World(
-        queue,
-        lambda task: times[task] * (SLOW if happens(f"slow/{task}", task, failures.slow) else 1),
-    )
-
-    def happens(what: str, task: int, share: float) -> bool:
-        """Whether the attempt that runs now is among the share of which this is true."""
-        return share > 0 and random.Random(f"{drawn}/{what}/{world.started[task]}").random() < share
-
-    world.ends_saved = lambda _task: False
-    world.failure = lambda task: "exit code 1" if happens(f"{task}", task, failures.tasks) else ""
-    _strikes(world, failures, drawn)
+    world = _failing_world(cluster, work, actual_s, failures, f"{seed}/{began_s}")
     wanted = replace(terms, overhead_s=max(terms.overhead_s, OVERHEAD_S), patience=PATIENCE)
     with scratch() as folder:
         runnable = _bare(work.workflow, str(folder) if copies else "")
@@ -89,6 +75,27 @@ def virtual_trial(
         (record.event, tuple((record.detail or {}).get("nodes", ()))) for record in records
     ]
     return trial
+
+
+def _failing_world(
+    cluster: Cluster, work: Work, actual_s: Ints, failures: Failures, drawn: str
+) -> World:
+    """A world in which tasks fail and are slow as drawn by this seed."""
+    times = actual_s.tolist()
+    queue = SimulatedQueue(cluster, shape=work.shape, max_array=work.site.max_array, unique=False)
+    world = World(
+        queue,
+        lambda task: times[task] * (SLOW if happens(f"slow/{task}", task, failures.slow) else 1),
+    )
+
+    def happens(what: str, task: int, share: float) -> bool:
+        """Whether the attempt that runs now is among the share of which this is true."""
+        return share > 0 and random.Random(f"{drawn}/{what}/{world.started[task]}").random() < share
+
+    world.ends_saved = lambda _task: False
+    world.failure = lambda task: "exit code 1" if happens(f"{task}", task, failures.tasks) else ""
+    _strikes(world, failures, drawn)
+    return world
 
 
 def _strikes(world: World, failures: Failures, drawn: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from math import inf, isfinite
 from typing import TYPE_CHECKING, Any
 
@@ -43,21 +44,11 @@ def report(plan: paper.PaperPlan, found: Sequence[Any]) -> paper.Report:
         for one, times in each.items()
     }
     numbers |= {name: [value] for name, value in (*exact(), *lost(points), *crossovers(failing))}
-
-    def measure(one: Mapping[str, Any]) -> list[float]:
-        values = numbers[one["of"]]
-        others = numbers.get(one.get("less", ""), ())
-        if others:
-            return [100 * (1 - a / b) for a, b in zip(values, others, strict=True)]
-        return values
-
-    said = paper.bounded_claims(_PRINTED["claims"]["said"], measure)
+    said = paper.bounded_claims(_PRINTED["claims"]["said"], partial(_measured, numbers))
     ways = ("simulation", "Bent's model", "as printed")
     first = "; ".join(f"{way} {numbers[f'loss any three {way}'][0]:.1f} %" for way in ways)
-    (title, lead), figures = (
-        _TEXTS["head"],
-        [_picture(name, work, points) for name in SWEEPS for work in BASELINES],
-    )
+    figures = [_picture(name, work, points) for name in SWEEPS for work in BASELINES]
+    title, lead = _TEXTS["head"]
     return paper.Report(
         plan,
         title,
@@ -73,16 +64,30 @@ def report(plan: paper.PaperPlan, found: Sequence[Any]) -> paper.Report:
             paper.Gallery("Figures 4.20 to 4.27", "", figures),
             paper.Listing("What cannot be checked", _TEXTS["open"]["lines"]),
         ],
-        {
-            "claims": [
-                {"where": c.where, "what": c.what, "ours": c.ours, "agrees": c.agrees} for c in said
-            ],
-            "numbers": {
-                name: values for name, values in numbers.items() if all(map(isfinite, values))
-            },
-            "points": [point._asdict() for point in points],
-        },
+        _facts(said, numbers, points),
     )
+
+
+def _measured(numbers: Mapping[str, list[float]], one: Mapping[str, Any]) -> list[float]:
+    """The values of a claim: of what it names, or by how many percent they are less than others."""
+    values = numbers[one["of"]]
+    others = numbers.get(one.get("less", ""), ())
+    if others:
+        return [100 * (1 - a / b) for a, b in zip(values, others, strict=True)]
+    return values
+
+
+def _facts(
+    said: Sequence[paper.Claim], numbers: Mapping[str, list[float]], points: Sequence[Any]
+) -> dict[str, Any]:
+    """What is kept beside the page."""
+    return {
+        "claims": [
+            {"where": c.where, "what": c.what, "ours": c.ours, "agrees": c.agrees} for c in said
+        ],
+        "numbers": {n: values for n, values in numbers.items() if all(map(isfinite, values))},
+        "points": [point._asdict() for point in points],
+    }
 
 
 def lost(points: Sequence[Point]) -> Iterator[tuple[str, float]]:

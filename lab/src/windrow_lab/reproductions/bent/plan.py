@@ -258,37 +258,15 @@ def bound() -> dict[str, float]:
     """Figures 1.1 and 3.7: 64 pipelines on 16 nodes, home across a wide area (1 MB/s) or nearby (12
     MB/s)."""
     found: dict[str, float] = {}
-    for name, facts in applications().items():
-        endpoint, pipeline, batch, unique = (
-            round(1000 * printed("bent")["roles"][name][k]) for k in (1, 5, 9, 10)
-        )
-        run_s = sum(stage["real_s"] for stage in facts["stages"].values())
+    for name in applications():
         for link, remote in (("far", 1000.0), ("near", 12_000.0)):
-            where = Environment(16, 10**9, remote, 1e9)
-
-            def time_s(
-                batch: int, own: int, how: Any, where: Environment = where, run_s: float = run_s
-            ) -> float:
-                return play(
-                    how(canonical(Workload(64, 1, batch, own // 2, run_s))), ALL_BATCH, where
-                ).time_s
-
-            ways = {
-                "remote": time_s(
-                    batch,
-                    endpoint + pipeline,
-                    partial(through_home, is_local=True, is_cached=False),
-                ),
-                "standalone": time_s(unique, endpoint + pipeline, partial(alone, nodes=16)),
-                "standalone warm": time_s(0, endpoint + pipeline, partial(alone, nodes=16)),
-                "both": time_s(unique, endpoint, lambda flow: flow),
-                "both warm": time_s(0, endpoint, lambda flow: flow),
-            }
+            ways = _ways(name, remote)
             found |= {f"3.7 {name} {way} {link}": took_s for way, took_s in ways.items()}
             found[f"3.7 {name} beside {link}"] = max(
-                ways["both"] / ways["remote"], ways["both"] / ways["standalone"],
+                ways["both"] / ways["remote"],
+                ways["both"] / ways["standalone"],
                 ways["both warm"] / ways["standalone warm"],
-            )  # fmt: skip
+            )
     both = [
         (found[f"3.7 {one} remote far"], found[f"3.7 {one} both far"]) for one in applications()
     ]
@@ -297,18 +275,39 @@ def bound() -> dict[str, float]:
         found[f"3.7 {one} beside {link}"] for one in ("blast", "hf") for link in ("far", "near")
     )
     for one in ("blast", "hf"):
-        times = {
-            way: found[f"3.7 {one} {way} far"]
-            for way in ("remote", "standalone", "both", "both warm")
-        }
-        found |= {f"3.7 {one} cached": times["remote"] / times["standalone"]}
-        found |= {f"3.7 {one} localised": times["standalone"] / times["both"]}
-        found |= {f"3.7 {one} warm": times["both warm"] / found[f"3.7 {one} both warm near"]}
-    blocks = np.tile(
-        np.arange(150), 3
-    )  # 600 MB of data, scanned again and again, in a cache of 500 MB
+        remote, standalone, near, warm = (
+            found[f"3.7 {one} {way} far"] for way in ("remote", "standalone", "both", "both warm")
+        )
+        found[f"3.7 {one} cached"] = remote / standalone
+        found[f"3.7 {one} localised"] = standalone / near
+        found[f"3.7 {one} warm"] = warm / found[f"3.7 {one} both warm near"]
+    # 600 MB of data, scanned again and again, in a cache of 500 MB
+    blocks = np.tile(np.arange(150), 3)
     found["3.7 small cache"] = float(np.sum(missed(blocks, 125) >= 150)) / 3
     return found
+
+
+def _ways(name: str, remote: float) -> dict[str, float]:
+    """How long the pipelines of an application take if its files are moved in these ways, over a
+    link to home of this speed."""
+    endpoint, pipeline, batch, unique = (
+        round(1000 * printed("bent")["roles"][name][k]) for k in (1, 5, 9, 10)
+    )
+    run_s = sum(stage["real_s"] for stage in applications()[name]["stages"].values())
+    where = Environment(16, 10**9, remote, 1e9)
+    private = endpoint + pipeline
+
+    def time_s(batch: int, own: int, how: Any) -> float:
+        flow = canonical(Workload(64, 1, batch, own // 2, run_s))
+        return play(how(flow), ALL_BATCH, where).time_s
+
+    return {
+        "remote": time_s(batch, private, partial(through_home, is_local=True, is_cached=False)),
+        "standalone": time_s(unique, private, partial(alone, nodes=16)),
+        "standalone warm": time_s(0, private, partial(alone, nodes=16)),
+        "both": time_s(unique, endpoint, lambda flow: flow),
+        "both warm": time_s(0, endpoint, lambda flow: flow),
+    }
 
 
 def measured(names: tuple[str, ...]) -> dict[str, tuple[float, ...]]:

@@ -50,32 +50,45 @@ def report(plan: paper.PaperPlan, found: Sequence[Any]) -> paper.Report:
     ours = pooled(of[OURS])
     said = claims(of[OURS])
     readings = {name: _reading(seeds) for name, seeds in of.items()}
-    head = ("", *(title for title, *_ in _TEXTS["key"]), "claims that agree")
-    rows = [
-        (name, *(short(value) for value in values), f"{agree} of {able}")
-        for name, (values, agree, able) in readings.items()
-    ]
     figures = {name: ours.compared(what, *by) for name, what, *by in _TEXTS["numbers"]}
     findings = [paper.claims_words(said), *(text.format(**figures) for text in _TEXTS["findings"])]
+    drawn = [_picture(ours, *one) for one in _TEXTS["figures"]]
+    shown: list[paper.Part] = [
+        _TEXTS.claims(said),
+        _apart(of[OURS], said),
+        _readings_block(readings),
+        _cpu_block(ours),
+        paper.Gallery("Figures 6.4 to 6.16", "", drawn),
+        paper.Listing("What is ours", _TEXTS["ours"]),
+    ]
     numbers = {
         "runs": int(ours.runs),
         "claims": [asdict(claim) for claim in said],
         "readings": {
-            name: dict(zip(head[1:], (*values, agree), strict=True))
+            name: dict(zip(_READING_HEAD[1:], (*values, agree), strict=True))
             for name, (values, agree, _) in readings.items()
         },
     }
-    blocks = [_TEXTS.claims(said), _apart(of[OURS], said), _TEXTS.block("readings", head, rows)]
-    gallery = paper.Gallery(
-        "Figures 6.4 to 6.16", "", [_picture(ours, *said) for said in _TEXTS["figures"]]
-    )
-    kinds = ("used", "lost", "failed", "potential")
-    cpu = [(name, *(short(ours.value(f"{kind} {name}")) for kind in kinds)) for name in METHODS]
-    blocks.append(_TEXTS.block("cpu", ("", *kinds), cpu))
-    shown: list[paper.Part] = [*blocks, gallery, paper.Listing("What is ours", _TEXTS["ours"])]
     return _TEXTS.report(
         plan, findings, shown, numbers, runs=ours.runs, **study.STAND_INS["workflows"]
     )
+
+
+_READING_HEAD = ("", *(title for title, *_ in _TEXTS["key"]), "claims that agree")
+
+
+def _readings_block(readings: Mapping[str, tuple[Sequence[float], int, int]]) -> Block:
+    rows = [
+        (name, *(short(value) for value in values), f"{agree} of {able}")
+        for name, (values, agree, able) in readings.items()
+    ]
+    return _TEXTS.block("readings", _READING_HEAD, rows)
+
+
+def _cpu_block(ours: Sums) -> Block:
+    kinds = ("used", "lost", "failed", "potential")
+    rows = [(name, *(short(ours.value(f"{kind} {name}")) for kind in kinds)) for name in METHODS]
+    return _TEXTS.block("cpu", ("", *kinds), rows)
 
 
 def _reading(seeds: Seeds) -> tuple[list[float], int, int]:

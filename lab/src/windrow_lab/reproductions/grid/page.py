@@ -1,7 +1,7 @@
 """Zhang (2009), chapters 3 and 4, run again: schedulers on three grids, EACP, and selection before
 scheduling."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any
 
@@ -137,43 +137,41 @@ def _growth(runs: Sequence[Runs]) -> Block:
 
 
 def _gallery(rows: SlrRows, runs: Sequence[Runs]) -> Gallery:
+    return Gallery("Figures", "", [*_of_schedulers(rows), *_of_selections(runs)])
+
+
+def _of_schedulers(rows: SlrRows) -> Iterator[Picture]:
+    """Chapter 3: lengths of schedules by kind of workflow and grid, and by what makes them hard."""
+    stood = STAND_INS["chapter_3"]
     universal = rows.of("universal", GENERATED)
-    by = {
-        name: {f"{name} {x:g}": {name: x} for x in STAND_INS["chapter_3"][name]}
-        for name in ("ccr", "alpha")
-    }
-    shown = [
-        _bars("types", {kind: rows.of("universal", [kind]) for kind in KINDS}, FOUR),
-        _bars(
-            "grids",
-            {grid: rows.of(grid, ["random"]) for grid in STAND_INS["chapter_3"]["grids"]},
-            FOUR,
-        ),
-        _bars("ccr", {x: universal.of(**same) for x, same in by["ccr"].items()}, FOUR),
-        _bars("alpha", {x: universal.of(**same) for x, same in by["alpha"].items()}, FOUR),
-        _bars("widths", {x: universal.of(width=width) for x, width in _WIDTHS.items()}, FOUR),
-        _bars("eacp_ccr", {x: universal.of(**same) for x, same in by["ccr"].items()}, _EACP),
-        _bars("eacp_alpha", {x: universal.of(**same) for x, same in by["alpha"].items()}, _EACP),
-        _bars(
-            "eacp_big",
-            {x: rows.of("big-cluster", GENERATED, **same) for x, same in by["ccr"].items()},
-            _EACP,
-        ),
-    ]
+    big = rows.of("big-cluster", GENERATED)
+    ccr = {f"ccr {x:g}": x for x in stood["ccr"]}
+    alpha = {f"alpha {x:g}": x for x in stood["alpha"]}
+    yield _bars("types", {kind: rows.of("universal", [kind]) for kind in KINDS}, FOUR)
+    yield _bars("grids", {grid: rows.of(grid, ["random"]) for grid in stood["grids"]}, FOUR)
+    yield _bars("ccr", {name: universal.of(ccr=x) for name, x in ccr.items()}, FOUR)
+    yield _bars("alpha", {name: universal.of(alpha=x) for name, x in alpha.items()}, FOUR)
+    yield _bars("widths", {name: universal.of(width=w) for name, w in _WIDTHS.items()}, FOUR)
+    yield _bars("eacp_ccr", {name: universal.of(ccr=x) for name, x in ccr.items()}, _EACP)
+    yield _bars("eacp_alpha", {name: universal.of(alpha=x) for name, x in alpha.items()}, _EACP)
+    yield _bars("eacp_big", {name: big.of(ccr=x) for name, x in ccr.items()}, _EACP)
+
+
+def _of_selections(runs: Sequence[Runs]) -> Iterator[Picture]:
+    """Chapter 4: how long selection takes, and what it gives beside a selection in one step."""
     kinds = ("eman", "montage")
     took = {
         s: [np.mean([1000 * r.mean(s, lambda x: x.took_s, 0, k) for r in runs]) for k in kinds]
         for s in SELECTIONS
     }
-    shown.append(_picture("times", kinds, took))
+    yield _picture("times", kinds, took)
     ratios = STAND_INS["chapter_4"]["ccr"]
     for name, of in (("makespans", Runs.makespan), ("turnarounds", Runs.turnaround)):
         series = {
             s: [np.mean([of(r, s, x) / of(r, "one-step", x) for r in runs]) for x in ratios]
             for s in SELECTIONS
         }
-        shown.append(_picture(name, [f"CCR {x:g}" for x in ratios], series))
-    return Gallery("Figures", "", shown)
+        yield _picture(name, [f"CCR {x:g}" for x in ratios], series)
 
 
 def _bars(name: str, groups: Mapping[str, SlrRows], algorithms: Sequence[str]) -> Picture:

@@ -12,6 +12,7 @@ from statistics import fmean, stdev
 from typing import Any
 
 from windrow.model.wording import percent
+from windrow.report.page import Block
 from windrow_lab.grid.hybrid import WAYS
 from windrow_lab.reproductions import paper
 from windrow_lab.reproductions.charts import grouped_bars
@@ -19,6 +20,7 @@ from windrow_lab.reproductions.hybrid.plan import BATCHES, READINGS, SLOWER, Tim
 from windrow_lab.reproductions.paired import paired_t_test
 
 Verdict = tuple[str, bool]
+_TEXTS = paper.Texts("hybrid")
 
 
 class Results:
@@ -128,24 +130,44 @@ def claims(results: Results) -> list[paper.Claim]:
 def report(plan: paper.PaperPlan, found: Sequence[Any]) -> paper.Report:
     """What the calls gave."""
     runs: list[Timed] = list(chain.from_iterable(found))
-    texts = paper.Texts("hybrid")
     ours = Results(runs)
     logs = Results(runs, "logs")
-    head = ("", *WAYS)
     said = claims(ours)
-
-    def rows(
-        results: Results, batches: Sequence[str], measure: str = "slr"
-    ) -> list[tuple[str, ...]]:
-        return [
-            (b, *(_shown(results.values(None, b, way, measure)) for way in WAYS)) for b in batches
-        ]
-
-    blocks = [texts.block("means", head, rows(ours, list(BATCHES)))]
-    blocks.append(texts.block("longest", head, rows(ours, list(BATCHES), "by_longest")))
+    head = ("", *WAYS)
+    blocks = [
+        _TEXTS.block("means", head, _rows(ours, list(BATCHES))),
+        _TEXTS.block("longest", head, _rows(ours, list(BATCHES), "by_longest")),
+    ]
     if logs.runs:
-        blocks.append(texts.block("logs", head, rows(logs, ("aggressive", "conservative"))))
-    readings = []
+        blocks.append(_TEXTS.block("logs", head, _rows(logs, ("aggressive", "conservative"))))
+    blocks += [_readings(runs), _slower(runs, len(said))]
+    bars = {way: [ours.mean(None, way, batch) for batch in BATCHES] for way in WAYS}
+    drawn = grouped_bars(
+        list(BATCHES), bars, "mean SLR", "Means over workflows and seeds.", "{:.2f}".format
+    )
+    parts: list[paper.Part] = [
+        _TEXTS.claims(said),
+        *blocks,
+        paper.Gallery("Figures 5.7 to 5.10", "", [paper.Picture(drawn)]),
+        paper.Listing("What is ours", _TEXTS["ours"]),
+    ]
+    told = {
+        "agree": sum(c.agrees is True for c in said),
+        "differ": sum(c.agrees is False for c in said),
+        "claims": [asdict(c) for c in said],
+        "runs": [asdict(run) for run in runs],
+    }
+    words = [paper.claims_words(said)]
+    return _TEXTS.report(plan, words, parts, told, runs=len(runs), seeds=len(ours.seeds))
+
+
+def _rows(results: Results, batches: Sequence[str], measure: str = "slr") -> list[tuple[str, ...]]:
+    return [(b, *(_shown(results.values(None, b, way, measure)) for way in WAYS)) for b in batches]
+
+
+def _readings(runs: Sequence[Timed]) -> Block:
+    """What the hybrid way gives if the text is read otherwise."""
+    rows = []
     for reading in READINGS:
         part = Results(runs, reading=reading)
         shown = [
@@ -154,38 +176,21 @@ def report(plan: paper.PaperPlan, found: Sequence[Any]) -> paper.Report:
         far = fmean(
             run.far for run in part.runs if (run.way, run.batch) == ("hybrid", "aggressive")
         )
-        readings.append((reading, *shown, percent(far)))
-    blocks.append(texts.block("readings", ("", "hybrid", "static", "on Lonestar"), readings))
-    slower = []
+        rows.append((reading, *shown, percent(far)))
+    return _TEXTS.block("readings", ("", "hybrid", "static", "on Lonestar"), rows)
+
+
+def _slower(runs: Sequence[Timed], checked: int) -> Block:
+    """The same on slower links."""
+    rows = []
     for by in (1.0, *SLOWER):
         part = Results(runs, slower=by)
         means = (
             " / ".join(f"{part.mean(None, way, batch):.2f}" for batch in BATCHES) for way in WAYS
         )
         agree = sum(c.agrees is True for c in claims(part))
-        slower.append(
-            (f"{by:g} times", *means, f"{agree} of {len(said)} ({len(part.seeds)} seeds)")
-        )
-    blocks.append(texts.block("slower", ("links slower", *WAYS, "claims that agree"), slower))
-    bars = {way: [ours.mean(None, way, batch) for batch in BATCHES] for way in WAYS}
-    drawn = grouped_bars(
-        list(BATCHES), bars, "mean SLR", "Means over workflows and seeds.", "{:.2f}".format
-    )
-    gallery = paper.Gallery("Figures 5.7 to 5.10", "", [paper.Picture(drawn)])
-    numbers = {
-        "agree": sum(c.agrees is True for c in said),
-        "differ": sum(c.agrees is False for c in said),
-    }
-    told = {**numbers, "claims": [asdict(c) for c in said], "runs": [asdict(run) for run in runs]}
-    all_parts: list[paper.Part] = [
-        texts.claims(said),
-        *blocks,
-        gallery,
-        paper.Listing("What is ours", texts["ours"]),
-    ]
-    return texts.report(
-        plan, [paper.claims_words(said)], all_parts, told, runs=len(runs), seeds=len(ours.seeds)
-    )
+        rows.append((f"{by:g} times", *means, f"{agree} of {checked} ({len(part.seeds)} seeds)"))
+    return _TEXTS.block("slower", ("links slower", *WAYS, "claims that agree"), rows)
 
 
 def _shown(values: Sequence[float]) -> str:
