@@ -116,6 +116,12 @@ MATRICES: tuple[Row, ...] = (
         ),
         {"WINDROW_FULL": "1"},
     ),
+    (
+        "parts of nodes on a Slurm whose users share them: placement, environment and bill of an "
+        "ordinary user's tasks, under every limit and in every kind of partition",
+        ("tests/slurm/test_parts_on_slurm.py", "-n1", "--dist=loadgroup"),
+        {"WINDROW_FULL": "1"},
+    ),
 )
 """Tests in full of which `make test` runs a part; so are the next two."""
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -27,17 +27,21 @@ SEEN_BY = ("CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "ZE_AFFINITY_MASK")
 PROBE = """\
 began=$(date +%s.%N)
 sleep 0.3
-{ env; echo PROBE_BEGAN=$began; echo PROBE_ENDED=$(date +%s.%N); } > ran.$WINDROW_TASK.$WINDROW_ATTEMPT
+cpus=$(grep Cpus_allowed_list /proc/self/status | cut -f2)
+{ env; echo PROBE_CPUS=$cpus; echo PROBE_BEGAN=$began; echo PROBE_ENDED=$(date +%s.%N); } > ran.$WINDROW_TASK.$WINDROW_ATTEMPT
 test "$1" != once || test $WINDROW_ATTEMPT != 1
 """  # noqa: E501
 
 Needs = Mapping[str, Any]
 
 
+WINDROW = (sys.executable, "-P", "-m", "windrow.cli.main")
+
+
 @dataclass(frozen=True)
 class Case:
     """A workflow: of each task what it needs, in the words of a file. `refused`: what is said
-    instead of running it."""
+    instead of running it. `words`: further options of `windrow run`."""
 
     name: str
     tasks: Mapping[str, Needs]
@@ -45,6 +49,7 @@ class Case:
     defaults: Needs = field(default_factory=dict)
     refused: str = ""
     jobs: int | None = None
+    words: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         return self.name
@@ -56,23 +61,18 @@ def many(count: int, **needs: Any) -> dict[str, Needs]:
 
 
 def run(
-    case: Case, folder: Path, on: str, env: Mapping[str, str], shapes: Mapping[str, NodeShape]
-) -> None:
+    case: Case,
+    folder: Path,
+    on: str,
+    env: Mapping[str, str],
+    shapes: Mapping[str, NodeShape],
+    windrow: Sequence[str] = WINDROW,
+) -> list[Ran]:
     """Run the case as a user would, and hold what its tasks wrote down against what nodes have, by
-    name."""
+    name. `windrow`: how the command is started. Returns what ran."""
     path = write(case, folder)
-    command = [
-        sys.executable,
-        "-P",
-        "-m",
-        "windrow.cli.main",
-        "run",
-        path.name,
-        "--json",
-        "--on",
-        on,
-    ]
-    command += ["--strategy", case.strategy]
+    command = [*windrow, "run", path.name, "--json", "--on", on]
+    command += ["--strategy", case.strategy, *case.words]
     done = subprocess.run(
         command,
         cwd=folder,
@@ -85,14 +85,14 @@ def run(
     if case.refused:
         assert (done.returncode, done.stdout) == (2, "")
         assert case.refused in done.stderr
-        return
+        return []
     assert done.returncode == 0, done.stderr + done.stdout
     said = json.loads(done.stdout)
     assert said["state"] == "complete", said
     assert case.jobs is None or case.jobs == len(
         list((folder / ".windrow" / "runs").glob("*/jobs/*/claim"))
     )
-    check([path], shapes)
+    return check([path], shapes)
 
 
 def write(case: Case, folder: Path) -> Path:
@@ -132,7 +132,7 @@ class Ran:
         return float(self.env["PROBE_BEGAN"]), float(self.env["PROBE_ENDED"])
 
 
-def check(files: list[Path], shapes: Mapping[str, NodeShape]) -> None:
+def check(files: list[Path], shapes: Mapping[str, NodeShape]) -> list[Ran]:
     """Hold what was written down against needs and nodes."""
     ran: list[Ran] = []
     for file in files:
@@ -156,6 +156,7 @@ def check(files: list[Path], shapes: Mapping[str, NodeShape]) -> None:
         ]
         for node in one.nodes:
             _check_company(one, [other for other in others if node in other.nodes], shapes[node])
+    return ran
 
 
 def _check_environment(one: Ran, shapes: Mapping[str, NodeShape], *, counts_gpus: bool) -> None:
@@ -173,13 +174,13 @@ def _check_environment(one: Ran, shapes: Mapping[str, NodeShape], *, counts_gpus
         assert name == "gpus" or env[f"WINDROW_RESOURCE_{name.upper()}"] == str(count)
     if counts_gpus and not need.nodes:
         for variable in SEEN_BY:
-            assert len(_names(env[variable])) == counts.get("gpus", 0), (
+            assert len(names(env[variable])) == counts.get("gpus", 0), (
                 one.task,
                 variable,
                 env[variable],
             )
     if need.nodes and counts.get("gpus") and "SLURM_JOB_ID" in env:
-        assert len(_names(env["CUDA_VISIBLE_DEVICES"])) == there["gpus"]
+        assert len(names(env["CUDA_VISIBLE_DEVICES"])) == there["gpus"]
 
 
 def _check_company(one: Ran, others: list[Ran], shape: NodeShape) -> None:
@@ -193,14 +194,14 @@ def _check_company(one: Ran, others: list[Ran], shape: NodeShape) -> None:
             name,
         )
     mine = (
-        _names(one.env.get("CUDA_VISIBLE_DEVICES", ""))
+        names(one.env.get("CUDA_VISIBLE_DEVICES", ""))
         if dict(one.need.counts).get("gpus")
         else set()
     )
     for other in others:
         if dict(other.need.counts).get("gpus"):
-            assert not mine & _names(other.env["CUDA_VISIBLE_DEVICES"]), (one.task, other.task)
+            assert not mine & names(other.env["CUDA_VISIBLE_DEVICES"]), (one.task, other.task)
 
 
-def _names(said: str) -> set[str]:
+def names(said: str) -> set[str]:
     return set(filter(None, said.split(",")))

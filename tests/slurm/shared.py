@@ -100,8 +100,9 @@ def submit(slurm: SlurmCluster, *options: str, user: str = OTHER) -> str:
 
 
 def told(slurm: SlurmCluster, job: str) -> dict[str, str]:
-    """What the controller says of a job, by field."""
-    line = slurm.run("scontrol", "--oneliner", "show", "job", job)
+    """What the controller says of a job, by field; an array has the number of one of its jobs."""
+    lines = slurm.run("scontrol", "--oneliner", "show", "job", job).splitlines()
+    line = next(line for line in lines if line.startswith(f"JobId={job} "))
     return dict(word.split("=", 1) for word in line.split() if "=" in word)
 
 

@@ -1,0 +1,113 @@
+"""Parts of nodes on a real Slurm, as an ordinary user: where tasks run, what they see, and what
+Slurm charges (`parts`).
+
+`WINDROW_FULL=1` runs every case instead of a sample.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from tests.other_user import as_nobody, python_for_all, python_path
+from tests.real import needs
+from tests.real.works import IS_FULL, private
+from tests.slurm import parts
+from tests.slurm.cluster import SlurmCluster
+from tests.slurm.parts import CASES, LANDED, PARTS, REFUSED, SHAPES, WHOLE, Case
+from tests.slurm.shared import OTHER, USER, reserved, submit, told
+from tests.slurm.test_slurm_sites import copy_compiled
+
+SAMPLE = (PARTS[0], PARTS[9], PARTS[19], WHOLE[3], WHOLE[9], REFUSED[1], REFUSED[13])
+
+
+@dataclass(frozen=True)
+class Home:
+    """Where the ordinary user has what is compiled, and how that user starts the command."""
+
+    folder: Path
+    windrow: tuple[str, ...]
+
+    def room(self) -> Path:
+        """An empty folder of that user."""
+        folder = Path(tempfile.mkdtemp(dir=self.folder))
+        self.give(folder)
+        return folder
+
+    def give(self, folder: Path) -> None:
+        """Make all that is in the folder that user's."""
+        if os.getuid() == 0:
+            subprocess.run(["chown", "-R", USER, folder], check=True)
+
+
+@pytest.fixture(scope="module")
+def home() -> Iterator[Home]:
+    """In /tmp, since another user may not look into folders of pytest."""
+    folder = Path(tempfile.mkdtemp(prefix="windrow-parts-", dir="/tmp"))
+    try:
+        folder.chmod(0o755)
+        copy_compiled(folder / "cache")
+        command = ("-P", "-m", "windrow.cli.main")
+        if os.getuid() != 0:
+            made = Home(folder, (sys.executable, *command))
+        else:
+            made = Home(folder, (*as_nobody(), python_for_all(os.environ), *command))
+        made.give(folder)
+        yield made
+    finally:
+        shutil.rmtree(folder)
+
+
+def test_there_are_enough_cases() -> None:
+    """Each has a name of its own, and says something that can be wrong."""
+    assert len({case.name for case in CASES}) == len(CASES) >= 60
+    assert sum(case.parts is True for case in CASES) >= 20
+    assert sum(case.parts is False for case in CASES) >= 10
+    assert all(case.refused or case.bill or case.parts is not None for case in CASES)
+
+
+@pytest.mark.parametrize("case", CASES if IS_FULL else SAMPLE, ids=str)
+def test_a_run_has_the_parts_that_it_needs(case: Case, shared: SlurmCluster, home: Home) -> None:
+    if case.rests_on not in LANDED:
+        pytest.skip(f"waits for {case.rests_on}")
+    folder = home.room()
+    parts.written(case, folder)
+    with ExitStack() as stack:
+        if case.reservation:
+            nodes, _, whose = case.reservation.partition(" of ")
+            user = f"users={OTHER if whose else USER}"
+            when = ("starttime=now", "duration=60")
+            stack.enter_context(reserved(shared, "ours", *when, f"nodes={nodes}", user))
+        for one in case.others:
+            submit(shared, "--wrap=exec sleep 600", "--time=60", *one.split(), user=_payer(one))
+        shared.wait(lambda: _is_busy(shared, len(case.others)), "jobs of others", "slurmctld")
+        last = parts.last_job(shared)
+        env = {**shared.env, **python_path(), **private(folder), "HOME": str(folder)}
+        env["WINDROW_CACHE"] = str(home.folder / "cache")
+        ran = needs.run(case, folder, "slurm", env, SHAPES, home.windrow)
+        jobs = parts.held_since(shared, last)
+        if case.refused:
+            assert parts.last_job(shared) == last
+        parts.check(case, shared, ran, jobs)
+
+
+def _payer(options: str) -> str:
+    """Others are root where it does not matter: they may have an account with a limit."""
+    if "physics" in options:
+        return OTHER
+    return "root"
+
+
+def _is_busy(slurm: SlurmCluster, jobs: int) -> bool:
+    running = slurm.run("squeue", "-h", "-t", "running", "-o", "%A").split()
+    return len(running) == jobs and all(
+        told(slurm, job)["JobState"] == "RUNNING" for job in running
+    )
