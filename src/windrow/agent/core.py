@@ -11,7 +11,7 @@ a piece done.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -47,8 +47,16 @@ class StartAttempt:
 class AgentCore:
     """The tasks of one started job."""
 
-    def __init__(self, job: JobFile, at: float, *, is_one_node: bool = True) -> None:
-        """`is_one_node`: all places of the allocation are on one machine, and share its disk."""
+    def __init__(
+        self,
+        job: JobFile,
+        at: float,
+        *,
+        is_one_node: bool = True,
+        machines: Sequence[int] = (),
+    ) -> None:
+        """`is_one_node`: all places of the allocation are on one machine, and share its disk.
+        `machines`: the first place on the machine of each, if several may be on one."""
         self._specs: dict[int, TaskSpec] = {}
         self._home: dict[int, int] = {}  # the job of each task
         self._nodes = job.nodes
@@ -70,7 +78,9 @@ class AgentCore:
         )  # of each attempt, if that matters
         if job.scratch and job.nodes > 1 and not is_one_node:
             self._allocation.packing.prefer = self._near
-        self._is_one_node = is_one_node
+        self._machines = list(machines or range(job.nodes))
+        if is_one_node:
+            self._machines = [0] * job.nodes
         self._longest_s = 0.0
         self._done: set[int] = set()
         self._failures: dict[int, int] = {}
@@ -250,7 +260,8 @@ class AgentCore:
     def _near(self, task: int) -> list[int]:
         """The nodes that have some of what the task reads, the one with most of it first."""
         near = self.local.near(task)
-        return sorted(near, key=lambda node: (-near[node], node))
+        machines = sorted(near, key=lambda node: (-near[node], node))
+        return [p for one in machines for p, at in enumerate(self._machines) if at == one]
 
     def start(self, at: float) -> list[StartAttempt]:
         """What is to be started now. Tasks whose turn it is but whose time has run out are
@@ -276,7 +287,7 @@ class AgentCore:
                     self._running[task] = attempt, at
                     near_bytes = 0
                     if self._node_of is not None:
-                        self._node_of[task] = 0 if self._is_one_node else nodes[0]
+                        self._node_of[task] = self._machines[nodes[0]]
                         near_bytes = self.local.near(task).get(self._node_of[task], 0)
                     self._note(events.AttemptStarted(at, task, attempt, nodes, near_bytes))
                     starts.append(

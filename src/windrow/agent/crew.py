@@ -77,7 +77,10 @@ class Crew:
     def reach(self) -> None:
         """Begin a step on every other node. OutsideError if nothing can be started on one."""
         node = (*here("node"), *(("--notices",) if self._hears_notices else ()))
-        places = range(1, 1 if self._hosts.are_here else len(self.names))
+        if self._hosts.has_parts:
+            node += ("--bound",)
+        machines = {self._hosts.machine(place) for place in range(len(self.names))}
+        places = [] if self._hosts.are_here else sorted(machines - {0})
         for place in places or ([_EAR] if self._hears_notices and self._hosts.has_steps else ()):
             where = max(0, place)
             if self._data and place != _EAR:
@@ -91,7 +94,7 @@ class Crew:
 
     def start(self, place: int, order: Order) -> None:
         """Start it there."""
-        self._others.get(place, self._here).start(order)
+        self._others.get(self._hosts.machine(place), self._here).start(order)
 
     def commit(self, place: int, paths: Sequence[str]) -> None:
         """Have files that were made there copied to the shared file system."""

@@ -78,7 +78,10 @@ class Loop:
         self._hosts = hosts
         self._wake = wake
         self._clock = clock or SteadyClock()
-        self._core = AgentCore(job, self._clock.now(), is_one_node=hosts.are_here)
+        machines = [hosts.machine(place) for place in range(job.nodes)]
+        self._core = AgentCore(
+            job, self._clock.now(), is_one_node=hosts.are_here, machines=machines
+        )
         if named is None:
             called = queue_id(os.environ)
         else:
@@ -409,14 +412,12 @@ class Loop:
         )
 
     def _gpus(self, start: StartAttempt) -> tuple[int, ...] | None:
-        """The GPUs of an attempt, as its node sees them. Nodes that are all this machine each have
-        some of its own."""
-        if self._hosts.are_here:
-            before = start.nodes[0] * dict(self._job.counts).get(GPUS, 0)
-        else:
-            before = 0
+        """The GPUs of an attempt, as its node sees them. Nodes, or parts of them, that are the same
+        machine each have some of its own."""
         if start.gpus is None:
             return None
+        each = dict(self._job.counts).get(GPUS, 0)
+        before = self._hosts.before(start.nodes[0]) * each
         return tuple(before + gpu for gpu in start.gpus)
 
     def _stop(self, why: Leaving) -> None:

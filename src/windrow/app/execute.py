@@ -17,7 +17,7 @@ import numpy as np
 
 from windrow.app import live_runs
 from windrow.app.assembly import Ports, Wanted, assemble, outpost_at
-from windrow.app.facts import RunFacts, RunRequest, SiteFacts, origin_of
+from windrow.app.facts import RunFacts, RunRequest, SiteFacts
 from windrow.app.learning import (
     FirstPromise,
     Learning,
@@ -48,7 +48,7 @@ from windrow.manager.inbox import LATE_FILES_S, PATIENCE_S
 from windrow.manager.losses import PATIENCE
 from windrow.manager.manager import Manager
 from windrow.manager.terms import Terms
-from windrow.model import Runnable
+from windrow.model import Runnable, Workflow
 from windrow.model.runnable import refuse_missing_inputs
 from windrow.model.site import Site
 from windrow.queues.port import Checked, Limits, QueueError
@@ -212,7 +212,7 @@ def prepare(
         from windrow.app.volumes import on_disks  # noqa: PLC0415
 
         runnable = on_disks(runnable, times)
-    sites, silent = _reached(order)
+    sites, silent = _reached(order, runnable.workflow)
     names = [reached.site.name for reached in sites]
     order = replace(order, on=names[0], also=tuple(names[1:]))
     refuse_missing_inputs(order.workflow, runnable, Path.exists, finished)
@@ -233,14 +233,15 @@ def prepare(
     return prepared
 
 
-def _reached(order: RunRequest) -> tuple[list[Reached], list[str]]:
-    """The sites that answer, and what the others said instead. NothingBegun if none answers."""
+def _reached(order: RunRequest, workflow: Workflow) -> tuple[list[Reached], list[str]]:
+    """The sites that answer, for this workflow, and what the others said instead. NothingBegun if
+    none answers."""
     sites = list[Reached]()
     silent = list[str]()
     for name in (order.on, *order.also):
         queue = open_queue(name, order.shell if name == order.on else None)
         try:
-            sites.append(reach(order, name, queue, queue.limits()))
+            sites.append(reach(order, name, queue, queue.limits(), workflow=workflow))
         except QueueError as error:
             silent.append(str(no_answer(name, error)))
     if not sites:
@@ -360,7 +361,6 @@ def _facts(prepared: Prepared, root: Path, continues: str | None) -> RunFacts:
         errors=tuple(earlier_errors(prepared.runnable, prepared.times, RunTimes)),
         created_s=time.time(),
         version=__version__,
-        origin=origin_of(settled.workflow),
         root=str(root.absolute()),
         continues=continues,
     )
@@ -447,7 +447,7 @@ def _manager(
     else:
         runnable = prepared.runnable
     if prepared is None or order.also:
-        sites = sites_again(order, facts)
+        sites = sites_again(order, facts, runnable.workflow)
     else:
         sites = list(prepared.sites)
     waits = past_waits()
