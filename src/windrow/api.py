@@ -49,7 +49,7 @@ from windrow.formats.disk import replace_text
 from windrow.model import is_never
 from windrow.records.lock import holder_of
 from windrow.report.run.answers import Answer, answer
-from windrow.report.run.page import run_page
+from windrow.report.run.page import page_now
 from windrow.report.run.view import TaskView, task_views
 from windrow.story.journal import RunJournal
 from windrow.story.states import ACTIVE, RunState, TaskState
@@ -330,7 +330,7 @@ class Run:
         """Write the page about the run, by default into its folder; where it is."""
         page = Path(path) if path is not None else self.folder / "report.html"
         with self._look() as told:
-            replace_text(page, run_page(told.recorded(time.time())))
+            replace_text(page, page_now(told, time.time()))
         return page
 
     def hold(self, who: str = "", *, keep_s: float = KEEP_S, lease_s: float = LEASE_S) -> Hold:

@@ -17,7 +17,7 @@ import numpy as np
 
 from windrow.app import live_runs
 from windrow.app.assembly import Ports, Wanted, assemble, outpost_at
-from windrow.app.facts import RunFacts, RunRequest, SiteFacts
+from windrow.app.facts import RunFacts, RunRequest, SiteFacts, origin_of
 from windrow.app.learning import (
     FirstPromise,
     Learning,
@@ -361,6 +361,7 @@ def _facts(prepared: Prepared, root: Path, continues: str | None) -> RunFacts:
         errors=tuple(earlier_errors(prepared.runnable, prepared.times, RunTimes)),
         created_s=time.time(),
         version=__version__,
+        origin=origin_of(settled.workflow),
         root=str(root.absolute()),
         continues=continues,
     )
