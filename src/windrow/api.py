@@ -51,7 +51,7 @@ from windrow.records.lock import holder_of
 from windrow.report.run.answers import Answer, answer
 from windrow.report.run.page import page_now
 from windrow.report.run.view import TaskView, task_views
-from windrow.story.journal import RunJournal
+from windrow.story.journal import Record, RunJournal
 from windrow.story.states import ACTIVE, RunState, TaskState
 
 _LOOK_S = 0.2
@@ -213,6 +213,14 @@ def _continued(earlier: RunView, *, resume: bool) -> Run:
     return Run(paths)
 
 
+def _about(record: Record) -> dict[str, object]:
+    """What is known of an event, and of the attempt of which it is."""
+    about = dict(record.detail or {})
+    if record.attempt is not None:
+        about |= record.attempt.told()
+    return about
+
+
 class Run:
     """One execution of a workflow, running or over. `attach` and `run` make these."""
 
@@ -296,7 +304,7 @@ class Run:
                         RunJournal.kinds[type(record.event)],
                         None if task is None else ids[task],
                         getattr(record.event, "job", None),
-                        dict(record.detail or {}),
+                        _about(record),
                     )
                 )
         return found

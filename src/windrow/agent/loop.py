@@ -28,12 +28,12 @@ from windrow.agent.hosts import Hosts, queue_id
 from windrow.agent.job_file import JobFile, TaskSpec, read_job
 from windrow.agent.keeping import Keeping
 from windrow.agent.machine import SHARES
-from windrow.agent.order import Order, Result, absolute, order_for
+from windrow.agent.order import Order, absolute, order_for
 from windrow.agent.outputs import delete
 from windrow.agent.shares import LOOK_EVERY_S, Shares
 from windrow.agent.signals import SteadyClock, Wake
 from windrow.errors import WindrowError
-from windrow.model.attempt import DONE, NOTICED, OUT_OF_TIME, Leave, Leaving
+from windrow.model.attempt import DONE, NOTICED, OUT_OF_TIME, Attempt, Leave, Leaving
 from windrow.model.cause import Cause
 from windrow.model.resources import GPUS
 
@@ -275,7 +275,7 @@ class Loop:
                     self._kept.ended(task, now)
                 self._core.lost(task, why, now, Cause.NODE_FAILED)
 
-    def _ended(self, result: Result, now: float, why: Leaving | None = None) -> None:
+    def _ended(self, result: Attempt, now: float, why: Leaving | None = None) -> None:
         """An attempt is over; `why`: because the agent leaves for this reason."""
         task = result.task
         stops = why is not None or self._wake.stop_signal is not None

@@ -18,11 +18,12 @@ import sys
 from windrow.agent.folder import RunFolder
 from windrow.agent.guard import guarded
 from windrow.agent.job_file import read_job
-from windrow.agent.order import Result, order_from, to_line
+from windrow.agent.order import order_from, to_line
 from windrow.agent.remote import let_end
 from windrow.agent.runner import Runner
 from windrow.agent.signals import Wake
 from windrow.errors import OutsideError
+from windrow.model.attempt import Attempt
 
 _KILL_AFTER_S = 2.0
 
@@ -116,7 +117,7 @@ def _stop(wake: Wake, runner: Runner) -> None:
         _say_success(result)
 
 
-def _say_success(result: Result) -> None:
+def _say_success(result: Attempt) -> None:
     if not result.why:
         _say(to_line(result))
 

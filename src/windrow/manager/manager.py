@@ -411,16 +411,18 @@ class Manager:
             case e.RunClosed():
                 self.held = None
             case e.TaskStarted():
-                self.dispatch.count_attempt(event.task, (record.detail or {}).get("attempt", 1))
+                number = record.attempt.number if record.attempt else 1
+                self.dispatch.count_attempt(event.task, number)
             case e.TaskFinished() | e.TaskKept():
                 made = self.core.work.workflow.outputs.of(event.task).tolist()
                 self.dispatch.sizes |= zip(
-                    made, (record.detail or {}).get("sizes", ()), strict=False
+                    made, record.attempt.sizes if record.attempt else (), strict=False
                 )
             case e.TaskUndone():
                 self.dispatch.undone[event.task] += 1
             case e.TaskDropped():
-                self._volume_lost |= (record.detail or {}).get("cause") == Cause.VOLUME
+                lost = record.attempt
+                self._volume_lost |= lost is not None and lost.cause == Cause.VOLUME
             case e.TasksAdded():
                 self.dispatch.extend(self.core.work.workflow, event.added.steps)
             case (

@@ -77,10 +77,10 @@ def test_failures_on_other_nodes_are_told_in_full(cluster: Run, tmp_path: Path) 
         for n in range(3)
     ]
     cluster.run(*tasks, nodes=3)
-    assert sorted((f.task, f.attempt, f.exit, f.final) for f in cluster.failed()) == [
+    assert sorted((f.task, f.of.number, f.of.exit, f.final) for f in cluster.failed()) == [
         (n, a, 4, a == 2) for n in range(3) for a in (1, 2)
     ]
-    assert {f.tail for f in cluster.failed()} == {odd.replace("\udcff", "\ufffd")}
+    assert {f.of.tail for f in cluster.failed()} == {odd.replace("\udcff", "\ufffd")}
 
 
 @pytest.mark.slow
