@@ -9,13 +9,14 @@ import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from windrow.app import live_runs
+from windrow.app.arrivals import Arrivals
 from windrow.app.assembly import Ports, Wanted, assemble, outpost_at
 from windrow.app.facts import RunFacts, RunRequest, SiteFacts, origin_of
 from windrow.app.learning import (
@@ -26,7 +27,7 @@ from windrow.app.learning import (
     errors_at,
 )
 from windrow.app.queues import no_answer, open_queue
-from windrow.app.requests import REQUEST_S, follow_requests, has_requests
+from windrow.app.requests import REQUEST_S, follow_requests
 from windrow.app.runs import RunPaths, new_run, own_root
 from windrow.app.settings import settings_of
 from windrow.app.sites import OVERHEAD_S, Reached, able_again, placing, reach, sites_again
@@ -64,6 +65,8 @@ from windrow.version import __version__
 JOB_S = 60.0
 """Node-seconds by which one job more must pay for itself: agents have to start, and people look at
 queues."""
+SOON_S = 0.1
+"""How long it may take until tasks that joined a run that is held are planned."""
 if TYPE_CHECKING:
     from windrow.app.fetching import Fetching
     from windrow.forecast.waits import History
@@ -543,7 +546,8 @@ def drive(
 
     An interrupt leaves everything as it is: the journal is up to date at all times.
     """
-    follow_requests(manager)
+    arrivals = cache(lambda: _arrivals(manager))
+    follow_requests(manager, arrivals)
     while not manager.is_over:
         if stop is not None and not manager.core.is_stopped and stop.exists():
             manager.stop()
@@ -556,16 +560,23 @@ def drive(
                     own = [job.id for job in outpost.placed.values() if job.id is not None]
                     outpost.ahead.glance(own, manager.now_s())
         if not manager.is_over:
-            _pause(manager, manager.next_look_s(happened=happened))
-        follow_requests(manager)
+            _pause(manager, manager.next_look_s(happened=happened), arrivals)
+        follow_requests(manager, arrivals)
 
 
-def _pause(manager: Manager, pause_s: float) -> None:
-    """Sleep until the next look; of a run that is held, who adds tasks is not kept waiting."""
+def _arrivals(manager: Manager) -> Arrivals:
+    facts = RunFacts.read(manager.journal.facts())
+    return Arrivals(manager, facts, manager.folder.path.parent)
+
+
+def _pause(manager: Manager, pause_s: float, arrivals: Callable[[], Arrivals]) -> None:
+    """Sleep until the next look. Who adds tasks to a run that is held is answered at once; what
+    comes of it is done soon, for all that came."""
     if manager.held is None:
         time.sleep(pause_s)
         return
     until = time.monotonic() + pause_s
-    folder = manager.folder.path
-    while not has_requests(folder) and (left_s := until - time.monotonic()) > 0:
+    while (left_s := until - time.monotonic()) > 0:
+        if follow_requests(manager, arrivals):
+            until = min(until, time.monotonic() + SOON_S)
         time.sleep(min(REQUEST_S, left_s))

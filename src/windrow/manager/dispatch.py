@@ -123,8 +123,9 @@ class Dispatch:
 
     def extend(self, workflow: Workflow, steps: Iterable[Step]) -> None:
         """Tasks joined the run: its workflow now, and how the new ones are executed."""
-        self.runnable = Runnable(workflow, (*self.runnable.steps, *steps))
-        self.offers |= any(step.replicas > 1 for step in self.runnable.steps)
+        more = tuple(steps)
+        self.runnable = Runnable(workflow, self.runnable.steps + more)
+        self.offers |= any(step.replicas > 1 for step in more)
         self.copies |= self.offers
         self.__dict__.pop("_shared", None)
         self.__dict__.pop("staying", None)

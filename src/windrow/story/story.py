@@ -170,6 +170,7 @@ class RunStory:
     held: e.RunHeld | None = None
     """Who keeps the run open for tasks to come; None: no one does."""
     additions: list[Addition] = field(default_factory=list)
+    _additions: dict[str, int] = field(default_factory=dict)
     avoidance: Avoidance = field(default_factory=Avoidance, compare=False)
     """Nodes on which jobs failed."""
     copied: dict[int, set[int]] = field(default_factory=dict)
@@ -195,7 +196,10 @@ class RunStory:
 
     def addition(self, name: str) -> Addition | None:
         """What was added by the request of this id; None: nothing was."""
-        return next((one for one in self.additions if one.event.id == name), None)
+        number = self._additions.get(name)
+        if number is None:
+            return None
+        return self.additions[number]
 
     @property
     def added(self) -> int:
@@ -317,12 +321,12 @@ class RunStory:
 
     def _tasks_added(self, event: e.TasksAdded, at_s: float, _detail: Any) -> None:
         first = len(self.tasks)
-        out = (TaskState.FAILED, TaskState.BLOCKED)
         self.workflow = event.to(self.workflow)
         self.tasks += [TaskStory() for _ in event.added.tasks]
+        self._additions.setdefault(event.id, len(self.additions))
         self.additions.append(Addition(at_s, first, len(event.added.tasks), event))
-        for number in [n for n, task in enumerate(self.tasks) if task.state in out]:
-            self._block(number)
+        for number in range(first, len(self.tasks)):
+            self._block_if_waiting(number)
 
     def _jobs_planned(self, event: e.JobsPlanned, at_s: float, detail: Any) -> None:
         self.decisions.append(DecisionStory(at_s, event.decision, str(detail.get("forecast", ""))))

@@ -431,10 +431,10 @@ def able(workflow: Workflow, site: Site, steps: Sequence[Step] = (), first: int 
     for where in dict.fromkeys(step.where for step in steps if step.where):
         mine = [n for n, step in enumerate(steps, first) if step.where == where]
         found[mine] &= ~_refused(workflow, site, where)[mine]
-    away = np.array(
-        [bool(file.stays) and file.stays != site.name for file in workflow.files], dtype=bool
-    )
-    if away.any():
+    if workflow.has_bound:
+        away = np.array(
+            [bool(file.stays) and file.stays != site.name for file in workflow.files], dtype=bool
+        )
         for files in (workflow.inputs, workflow.outputs):
             found[files.sources()[away[files.index]]] = False
     return found
