@@ -67,6 +67,8 @@ JOB_S = 60.0
 queues."""
 SOON_S = 0.1
 """How long it may take until tasks that joined a run that is held are planned."""
+_REST = 8
+"""How many times as long as a turn takes a manager rests while tasks join one by one."""
 if TYPE_CHECKING:
     from windrow.app.fetching import Fetching
     from windrow.forecast.waits import History
@@ -551,8 +553,10 @@ def drive(
     while not manager.is_over:
         if stop is not None and not manager.core.is_stopped and stop.exists():
             manager.stop()
+        began_s = time.process_time()
         happened = manager.step()
         tell(manager)
+        turn_s = time.process_time() - began_s
         # between decisions, look who comes and goes, if nothing else tells
         for outpost in manager.outposts:
             if outpost.ahead is not None:
@@ -560,7 +564,7 @@ def drive(
                     own = [job.id for job in outpost.placed.values() if job.id is not None]
                     outpost.ahead.glance(own, manager.now_s())
         if not manager.is_over:
-            _pause(manager, manager.next_look_s(happened=happened), arrivals)
+            _pause(manager, manager.next_look_s(happened=happened), arrivals, turn_s)
         follow_requests(manager, arrivals)
 
 
@@ -569,14 +573,16 @@ def _arrivals(manager: Manager) -> Arrivals:
     return Arrivals(manager, facts, manager.folder.path.parent)
 
 
-def _pause(manager: Manager, pause_s: float, arrivals: Callable[[], Arrivals]) -> None:
+def _pause(
+    manager: Manager, pause_s: float, arrivals: Callable[[], Arrivals], turn_s: float
+) -> None:
     """Sleep until the next look. Who adds tasks to a run that is held is answered at once; what
-    comes of it is done soon, for all that came."""
+    comes of it is done soon, for all that came: the sooner the less a turn takes."""
     if manager.held is None:
         time.sleep(pause_s)
         return
     until = time.monotonic() + pause_s
     while (left_s := until - time.monotonic()) > 0:
         if follow_requests(manager, arrivals):
-            until = min(until, time.monotonic() + SOON_S)
+            until = min(until, time.monotonic() + max(SOON_S, _REST * turn_s))
         time.sleep(min(REQUEST_S, left_s))

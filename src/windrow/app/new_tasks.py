@@ -157,7 +157,7 @@ class Adder:
     def _wait(self, request: Path, name: str) -> None:
         """Wait until the run's manager has taken the request; start one if there is none."""
         pause_s = _LOOK_S
-        asked_s = float("-inf")
+        asked_s = time.monotonic() - _ASK_S + _SLOWEST_S
         while request.exists():
             now = time.monotonic()
             if now >= asked_s + _ASK_S:

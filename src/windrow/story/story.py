@@ -8,6 +8,7 @@ the same ones, so that its story is told by the same code. States and what may f
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, get_args
@@ -170,6 +171,10 @@ class RunStory:
     held: e.RunHeld | None = None
     """Who keeps the run open for tasks to come; None: no one does."""
     additions: list[Addition] = field(default_factory=list)
+    counts: Counter[TaskState] = field(default_factory=Counter)
+    """How many tasks are in each state."""
+    has_refusals: bool = False
+    """Whether a disk refused what some task made."""
     _additions: dict[str, int] = field(default_factory=dict)
     avoidance: Avoidance = field(default_factory=Avoidance, compare=False)
     """Nodes on which jobs failed."""
@@ -185,14 +190,15 @@ class RunStory:
     @staticmethod
     def of(workflow: Workflow, records: Iterable[Record]) -> RunStory:
         """The story that these records tell of the workflow."""
-        story = RunStory(workflow, [TaskStory() for _ in range(len(workflow))])
+        tasks = [TaskStory() for _ in range(len(workflow))]
+        story = RunStory(workflow, tasks, counts=Counter({TaskState.PENDING: len(tasks)}))
         for record in records:
             story.hear(record)
         return story
 
     def count(self, state: TaskState) -> int:
         """How many tasks are in this state."""
-        return sum(task.state == state for task in self.tasks)
+        return self.counts[state]
 
     def addition(self, name: str) -> Addition | None:
         """What was added by the request of this id; None: nothing was."""
@@ -246,7 +252,7 @@ class RunStory:
     @property
     def is_complete(self) -> bool:
         """Whether every task is done."""
-        return all(task.state == TaskState.FINISHED for task in self.tasks)
+        return self.counts[TaskState.FINISHED] == len(self.tasks)
 
     def hear(self, record: Record) -> None:
         """One record more."""
@@ -274,6 +280,8 @@ class RunStory:
     def _move(self, task: TaskStory, state: TaskState) -> None:
         if state is not task.state and state not in TASK_MOVES[task.state]:
             self.strays.append((task.state, state))
+        self.counts[task.state] -= 1
+        self.counts[state] += 1
         task.state = state
 
     def _run_began(self, event: e.RunBegan, at_s: float, _detail: Any) -> None:
@@ -323,6 +331,7 @@ class RunStory:
         first = len(self.tasks)
         self.workflow = event.to(self.workflow)
         self.tasks += [TaskStory() for _ in event.added.tasks]
+        self.counts[TaskState.PENDING] += len(event.added.tasks)
         self._additions.setdefault(event.id, len(self.additions))
         self.additions.append(Addition(at_s, first, len(event.added.tasks), event))
         for number in range(first, len(self.tasks)):
@@ -517,6 +526,7 @@ class RunStory:
     def _disk_refused(self, event: e.DiskRefused, at_s: float, told: Attempt) -> None:
         task = self.tasks[event.task]
         task.refused.append((event.job, event.why))
+        self.has_refusals = True
         if event.is_final:
             refused = replace(told, job=event.job, why=event.why)
             _attempt_over(task, AttemptState.FAILED, at_s, refused)

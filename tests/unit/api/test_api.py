@@ -250,7 +250,7 @@ def test_a_program_adds_tasks_without_a_file(here: Path) -> None:
             ),
         ):
             with pytest.raises(windrow.UserError, match=words):
-                hold.add(NewTask(**wrong))  # type: ignore[arg-type]
+                hold.add(NewTask(**wrong))
         assert len(run.tasks) == 4
     assert run.wait(60) == RunState.COMPLETE
     assert run.add(NewTask(id="late", command="cp d late", inputs=["d"], outputs=["late"]))
