@@ -4,7 +4,6 @@ there is refused."""
 from __future__ import annotations
 
 import time
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -20,10 +19,9 @@ from windrow.app.settings import settings_of
 from windrow.errors import UserError, WindrowError
 from windrow.forecast.best_effort import known_hazard
 from windrow.model import Step, Workflow, format_duration
-from windrow.model.parts import Sharing
-from windrow.model.resources import GPUS, NodeShape
+from windrow.model.resources import GPUS
 from windrow.model.site import NodeKind, Site
-from windrow.queues.port import Checked, Limits, Queue, QueueError, Shares, place_of
+from windrow.queues.port import Checked, Limits, Queue, QueueError, place_of
 from windrow.strategies.levels import Mask, able, misfits, missing
 
 if TYPE_CHECKING:
@@ -72,7 +70,6 @@ def site_of(
         setup=said.setup,
         attributes=said.attributes,
         hazard=said.hazard,
-        sharing=limits.sharing,
         **more,
     )
 
@@ -314,23 +311,8 @@ def able_again(facts: RunFacts, tasks: int) -> Sequence[int] | Mask:
     return able
 
 
-def reach(
-    order: RunRequest,
-    name: str,
-    queue: Queue,
-    limits: Limits,
-    place: str = "",
-    workflow: Workflow | None = None,
-) -> Reached:
-    """The site behind a queue that has answered. If users share its nodes, it counts in parts that
-    suit the workflow."""
-    sharing = limits.sharing
-    if workflow is not None and sharing is not None and isinstance(queue, Shares):
-        if workflow.nodes.any():  # whole ones: then all jobs have such
-            queue = queue.in_nodes()
-            limits = queue.limits()
-        else:
-            queue = queue.in_parts(usual_part(workflow, limits.kinds, sharing))
+def reach(order: RunRequest, name: str, queue: Queue, limits: Limits, place: str = "") -> Reached:
+    """The site behind a queue that has answered."""
     site = site_of(name, limits, queue, cap=order.cap, max_nodes=order.max_nodes)
     place = place or place_of(queue)
     learned = known_hazard(place, time.time())
@@ -339,23 +321,12 @@ def reach(
     return Reached(site, limits, queue, place, order.workflow, order.max_nodes)
 
 
-def usual_part(workflow: Workflow, kinds: Sequence[NodeKind], sharing: Sharing) -> NodeShape:
-    """The part of nodes that most of the work takes: in such parts the queue is counted."""
-    work_s = Counter[NodeShape]()
-    for need, runtime_s in zip(workflow.needs(), workflow.runtime_s.tolist(), strict=True):
-        part = sharing.part_for(need)
-        work_s[part] += runtime_s * part.cores
-    every = [part for part, _ in work_s.most_common()]
-    held = (part for part in every if any(sharing.parts_on(part, kind.shape) for kind in kinds))
-    return next(held, every[0])
-
-
-def sites_again(order: RunRequest, facts: RunFacts, workflow: Workflow) -> list[Reached]:
+def sites_again(order: RunRequest, facts: RunFacts) -> list[Reached]:
     """The sites of a run that has started. If there are several, one that does not answer is taken
     as recorded."""
     if not order.also:
         queue = open_queue(order.on, order.shell)
-        return [reach(order, order.on, queue, queue.limits(), facts.place, workflow)]
+        return [reach(order, order.on, queue, queue.limits(), facts.place)]
     from windrow.queues.apart import apart  # noqa: PLC0415  (most runs have one site)
 
     settings = settings_of()
@@ -367,5 +338,5 @@ def sites_again(order: RunRequest, facts: RunFacts, workflow: Workflow) -> list[
         limits = told.limits
         with suppress(QueueError):
             limits = queue.limits()
-        sites.append(reach(order, told.name, queue, limits, told.place, workflow))
+        sites.append(reach(order, told.name, queue, limits, told.place))
     return sites

@@ -12,7 +12,6 @@ from collections.abc import Callable
 from dataclasses import fields
 from operator import attrgetter
 from pathlib import Path
-from typing import get_args
 
 import msgspec
 
@@ -28,12 +27,11 @@ logger = logging.getLogger(__name__)
 Say = Callable[[str], None]
 
 _Row = tuple[str, str, int, int, float, float | None, float | None]
-_IN_ORDER = attrgetter(*[field.name for field in fields(PastJob)][: len(get_args(_Row))])
+_IN_ORDER = attrgetter(*(field.name for field in fields(PastJob)))
 
 
 class _ObservedRecord(msgspec.Struct):
-    """The file as it is written. Rows are the fields of a PastJob in their order, without the last
-    ones: jobs that share nodes are kept in parts like ours."""
+    """The file as it is written. Rows are the fields of a PastJob in their order."""
 
     format: int
     place: str

@@ -7,7 +7,6 @@ was, looked up in the queue like any job that may not have been submitted, and h
 
 from __future__ import annotations
 
-from dataclasses import replace
 from math import ceil
 from typing import TYPE_CHECKING
 
@@ -62,7 +61,6 @@ def _plan_of(core: Core, job: JobFile) -> JobPlan:
         run_s=min(run_s, requested_s),
         requested_s=requested_s,
         site=job.site if len(core.sites) > 1 else "",
-        part=job.shape if job.has_parts else None,
     )
 
 
@@ -71,4 +69,4 @@ def _free(core: Core, plan: JobPlan) -> JobPlan:
     free = tuple(
         task for task in plan.tasks if core.job_of[task] is None and not core.is_done(task)
     )
-    return replace(plan, tasks=free)
+    return JobPlan(free, plan.nodes, plan.run_s, plan.requested_s, site=plan.site)

@@ -82,6 +82,8 @@ class Manager:
             from windrow.manager.moving import Moving  # noqa: PLC0415  (most runs have one site)
 
             self.moving = Moving(self)
+        if self.dispatch.scratch:
+            self.core.reads_from_nodes = self._readers_of_nodes
         if self.dispatch.offers:
             from windrow.manager.copying import Copying  # noqa: PLC0415  (and no copies)
 
@@ -170,15 +172,13 @@ class Manager:
         self._act_on_wishes()
         return lost
 
-    def _undo_lost(self, added: Iterable[int] | None = None) -> list[LostFile]:
+    def _undo_lost(self) -> list[LostFile]:
         """Let the makers of files run again that are gone, and that tasks read which are in no
-        job; or those that were `added`."""
+        job."""
         core = self.core
-        if added is None:
-            tasks = enumerate(core.job_of)
-            left = [task for task, job in tasks if job is None and not core.is_done(task)]
-        else:
-            left = list(added)
+        left = [
+            task for task, job in enumerate(core.job_of) if job is None and not core.is_done(task)
+        ]
         is_away = is_gone_from
         if self.transfers is not None:
             self.transfers.look_for_files()
@@ -191,11 +191,7 @@ class Manager:
             return name in gone or (name not in local and is_away(workdir, name))
 
         lost = lost_files(
-            self.dispatch.runnable,
-            left,
-            core.is_done,
-            is_gone,
-            results=core.is_complete and added is None,
+            self.dispatch.runnable, left, core.is_done, is_gone, results=core.is_complete
         )
         self.undo(lost)
         return lost
@@ -211,22 +207,18 @@ class Manager:
         self._undo_lost()
 
     def add(self, added: e.TasksAdded) -> None:
-        """Add tasks to the run, once however often it is asked. The next `step` or `begin` acts
-        upon it.
+        """Add tasks to the run, once however often it is asked. `run_again` or `begin` act upon it.
 
         UserError if they do not go with the run, or would never fit; then nothing has changed.
         """
         if added.id in self.core.additions:
             return
-        now = self.now_s()
-        event = replace(added, at_s=int(now))
-        first = len(self.core.work.workflow)
-        grown = self.core.extended(event)[0].workflow
+        self.core.extended(added)
         if self.transfers is not None:
             steps = (*self.dispatch.runnable.steps, *added.added.steps)
-            self.transfers.paths_with(Runnable(grown, steps))
-        self.take_in([Record(event, at_s=now)])
-        self._undo_lost(range(first, len(grown)))
+            self.transfers.paths_with(Runnable(added.to(self.core.work.workflow), steps))
+        now = self.now_s()
+        self.take_in([Record(replace(added, at_s=int(now)), at_s=now)])
 
     def undo(
         self,
@@ -267,6 +259,13 @@ class Manager:
             ),
         ]:
             self.take_in(undone)
+
+    def _readers_of_nodes(self) -> set[int]:
+        """Who reads what is on nodes of a job alone, which comes to the shared files or goes with
+        the job."""
+        readers = self.dispatch.staying.readers
+        there = (name for name, job in self.dispatch.local.at.items() if job in self.core.jobs)
+        return {reader for name in there for reader in readers.get(name, ())}
 
     def _void_places(self) -> None:
         """What was on nodes of jobs that are over is gone; what open tasks read of it is made
@@ -421,18 +420,16 @@ class Manager:
             case e.RunClosed():
                 self.held = None
             case e.TaskStarted():
-                number = record.attempt.number if record.attempt else 1
-                self.dispatch.count_attempt(event.task, number)
+                self.dispatch.count_attempt(event.task, (record.detail or {}).get("attempt", 1))
             case e.TaskFinished() | e.TaskKept():
                 made = self.core.work.workflow.outputs.of(event.task).tolist()
                 self.dispatch.sizes |= zip(
-                    made, record.attempt.sizes if record.attempt else (), strict=False
+                    made, (record.detail or {}).get("sizes", ()), strict=False
                 )
             case e.TaskUndone():
                 self.dispatch.undone[event.task] += 1
             case e.TaskDropped():
-                lost = record.attempt
-                self._volume_lost |= lost is not None and lost.cause == Cause.VOLUME
+                self._volume_lost |= (record.detail or {}).get("cause") == Cause.VOLUME
             case e.TasksAdded():
                 self.dispatch.extend(self.core.work.workflow, event.added.steps)
             case (

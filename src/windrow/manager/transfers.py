@@ -29,7 +29,6 @@ from windrow.files import append_lines
 from windrow.manager import moving
 from windrow.manager.inbox import PollTimes
 from windrow.model import Runnable
-from windrow.model.attempt import Attempt
 from windrow.queues.port import QueueError
 from windrow.story import events as e
 from windrow.story.journal import Record
@@ -57,6 +56,7 @@ class Transfers:
     _paces: dict[object, PollTimes] = field(default_factory=dict)
     _announced: dict[str, set[int]] = field(default_factory=dict)
     _used: set[str] = field(default_factory=set)  # places that have something of the run
+    _gone: set[str] = field(default_factory=set)  # of what tasks made; it may be made again since
     _left_since_s: dict[str, float] = field(
         default_factory=dict
     )  # since when a place could not be cleaned up
@@ -165,14 +165,12 @@ class Transfers:
         """Keep the picture of the files."""
         catalogue = self.catalogue
         event = record.event
+        detail = record.detail or {}
         self._changed = True
         for place in self.mirrors:  # more may follow
             self._paces.setdefault(place, PollTimes()).hurry()
-        if isinstance(event, e.TaskFinished):
-            attempt = record.attempt or Attempt(event.task)
-            catalogue.made(event.task, attempt.place, attempt.sizes)
-        elif isinstance(event, e.TaskKept):
-            catalogue.made(event.task, HOME, (record.detail or {}).get("sizes", ()))
+        if isinstance(event, e.TaskFinished | e.TaskKept):
+            catalogue.made(event.task, detail.get("files", HOME), detail.get("sizes", ()))
         elif isinstance(event, e.TaskUndone):
             for files in self.under_way.values():
                 files.difference_update(catalogue.paths.makes[event.task])
@@ -182,6 +180,7 @@ class Transfers:
             self._used |= {event.to} - {HOME}
         elif isinstance(event, e.FilesGone):
             catalogue.gone(event.place, event.files)
+            self._gone.update(path for path in event.files if path in catalogue.maker)
             self._used -= set() if event.files else {event.place}
         elif isinstance(event, e.JobsPlanned) and event.decision.jobs:
             self._used |= {self.run.core.at(event.site).site.files} - {HOME}
@@ -212,6 +211,7 @@ class Transfers:
         ended = self.mover.ended()
         for moved in ended:
             self._ended(moved)
+        self._make_again()
         if not run.core.is_stopped and (self._changed or self.troubles):
             self._changed = False
             for link, files in self.catalogue.moves(self._needs()).items():
@@ -227,6 +227,25 @@ class Transfers:
         ):
             self._clean_up()
         return bool(ended)
+
+    def _make_again(self) -> None:
+        """What no place has any more, and a task reads that is in no job, is made again.
+
+        A task that was in a job when that came to light comes back from it in vain.
+        """
+        core = self.run.core
+        self._gone = {path for path in self._gone if self.catalogue.is_nowhere(path)}
+        gone = {path for path in self._gone if core.is_done(self.catalogue.maker[path])}
+        if not gone or core.is_stopped:
+            return
+        out = core.failed | core.blocked
+        lost = dict[int, LostFile]()
+        for task, read in enumerate(self.catalogue.paths.reads):
+            if core.job_of[task] is None and not core.is_done(task) and task not in out:
+                for path in gone.intersection(read):
+                    maker = self.catalogue.maker[path]
+                    lost[maker] = LostFile(maker, path, task)
+        self.run.undo([lost[maker] for maker in sorted(lost)])
 
     def _is_due(self, what: object) -> bool:
         pace = self._paces.setdefault(what, PollTimes())

@@ -18,7 +18,6 @@ import numpy as np
 
 from windrow.model import is_never
 from windrow.model.graph import Ints
-from windrow.model.resources import NodeShape
 from windrow.strategies.levels import Levels, Mask, Work
 
 Forecast = Callable[[Ints, Ints], Ints]
@@ -34,8 +33,7 @@ class JobPlan:
     `site` is the name of the site to which it goes; empty if there is only one. (Strategies know
     one and leave it empty.) `copies`: tasks of other jobs that it runs as well; the first attempt
     to finish counts. `offered_s`: how long running jobs with idle nodes may take it over before it
-    is submitted. `part`: if it asks for parts of nodes, what each has; `nodes` is then how many.
-    (Strategies count parts as nodes, and leave it empty: see `decided`.)
+    is submitted.
     """
 
     tasks: tuple[int, ...]
@@ -46,7 +44,6 @@ class JobPlan:
     site: str = ""
     copies: tuple[int, ...] = ()
     offered_s: int = 0
-    part: NodeShape | None = None
 
     @property
     def all_tasks(self) -> tuple[int, ...]:
@@ -223,14 +220,6 @@ class LooksAhead(Strategy, Protocol):
 def decided(strategy: Strategy, view: View) -> Decision:
     """What the strategy decides, without jobs that could never start as the queue stands; then
     `why` says so."""
-    decision = _decided(strategy, view)
-    if view.work.site.sharing is None:
-        return decision
-    jobs = (replace(job, part=view.work.part_of(np.array(job.all_tasks))) for job in decision.jobs)
-    return replace(decision, jobs=tuple(jobs))
-
-
-def _decided(strategy: Strategy, view: View) -> Decision:
     nodes = view.work.cluster_nodes
     if nodes < 1:
         return Decision(why="no node accepts new jobs now")

@@ -74,6 +74,20 @@ def test_a_run_in_two_jobs() -> None:
     assert core.is_over
 
 
+def test_who_reads_what_is_on_nodes_of_a_job_is_not_planned_before_it_is_there() -> None:
+    """Nor is what waits for it; and a decision is due when it is there."""
+    core = diamond()
+    core.handle(planned(0, FIRST))
+    core.handle(JobStarted(5, 0))
+    core.handle(TaskFinished(15, A))
+    core.reads_from_nodes = lambda: [A, B]
+    assert core.view(15, lambda nodes, _: nodes).left.nonzero()[0].tolist() == [C]
+    core.reads_from_nodes = lambda: ()
+    moved = e.FilesMoved(20, ("b",), e.job_place(0), "", 0, 0.0, 0)
+    assert core.handle(moved) == [Decide()]
+    assert core.view(20, lambda nodes, _: nodes).left.nonzero()[0].tolist() == [B, C, D]
+
+
 def test_how_long_the_running_jobs_will_need() -> None:
     core = diamond()
     core.handle(planned(0, FIRST))

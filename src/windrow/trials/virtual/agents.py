@@ -201,6 +201,11 @@ class VirtualAgent:
         if self.disk is not None:
             shutil.rmtree(self.disk, ignore_errors=True)
 
+    @property
+    def is_busy(self) -> bool:
+        """Whether its nodes do anything."""
+        return self.loop is not None and self.loop._crew.is_busy
+
     def source(self, path: str, order: Order) -> str:
         """From where an attempt that is to start gets this input."""
         if self.loop is None:

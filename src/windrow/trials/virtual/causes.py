@@ -2,20 +2,38 @@
 
 Rule 1: a task fails only if something struck that can make tasks fail. Rule 2: a run gives up
 only if something lasts, or as often went wrong as its patience allows. Rule 3: that a job is
-over is known soon, whatever the clocks say, while its queue answers.
+over is known soon, whatever the clocks say, while its queue answers. Rule 4: a task has failed
+for good when it was tried as often as it may be in one job. Rule 5: jobs are lost for the reason
+that the queue has. Rule 6: while nothing goes wrong nodes are not held for nothing for long.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from math import inf
+from typing import TYPE_CHECKING, Any
 
-from windrow.story.events import DiskRefused, JobEnded, JobKilled, RunBegan, TaskFailed
+from windrow.agent.event_file import AttemptFailed
+from windrow.model.cause import Cause
+from windrow.queues.port import JobState
+from windrow.story.events import (
+    CopyFailed,
+    DiskRefused,
+    JobEnded,
+    JobKilled,
+    JobSubmitted,
+    JobTaken,
+    RunBegan,
+    TaskFailed,
+    TaskFinished,
+    TaskRetried,
+)
 from windrow.story.journal import Record
 from windrow.trials.virtual.counted import Invariant
-from windrow.trials.virtual.invariants import Violation
-from windrow.trials.virtual.kinds import FOR_EVER, Kind
+from windrow.trials.virtual.invariants import Violation, told_in
+from windrow.trials.virtual.kinds import Kind
 
 if TYPE_CHECKING:
     from windrow.trials.virtual.shell import VirtualRun
@@ -29,13 +47,29 @@ HARMLESS: Collection[str] = (
     *(Kind.LATE_OUTPUT, Kind.ROT, Kind.STUMBLES),
 )
 """What makes no task fail: it costs time."""
+NO_LOSS: Collection[str] = (
+    *(Kind.HELD, Kind.MANAGER, Kind.DOWN, Kind.SILENT, Kind.DEAF, Kind.LATE, Kind.SLOW),
+    *(Kind.LONG, Kind.CLOCK, Kind.FILE, Kind.MACHINE, Kind.SEEN_LATE, Kind.NODE_CLOCK),
+    *(Kind.LATE_OUTPUT, Kind.ROT, Kind.STUMBLES, Kind.TASK, Kind.NOT_ALL),
+)
+"""What makes no job be lost, but where an attempt fails and there is no time for the next."""
+ONE_LOSS: Collection[str] = (
+    *(Kind.NODE, Kind.PREEMPTED, Kind.CANCELLED, Kind.LOST, Kind.AGENT, Kind.AGENT_WRITING),
+    *(Kind.NOTICED, Kind.NODE_OF_JOB, Kind.COPYING, "node is down for a while"),
+)
+"""What makes one job be lost."""
 LEAST = 3
-"""So many jobs are lost at least before a run gives up for that; said here, as what ships may be
-wrong."""
+"""So many jobs are lost at least for one reason before a run gives up; said here, as what ships may
+be wrong."""
+LEAST_FOR: Mapping[Cause, int] = {Cause.TIME_LIMIT: 12, Cause.NODE_FAILED: 20}
+"""The same for reasons that pass more often."""
 MOST_REFUSED = 3
 """In this number of jobs a disk may refuse the same task before the run gives up."""
 TRIED_S = 240
 """A file that is to move is tried again within this time."""
+IDLE_S = 150
+"""Nodes may be held for so long while nothing is done on any: files are seen late, and jobs wait a
+little before they take others over."""
 SLOWEST_S = 60
 """A manager that waits for nothing looks more often than that."""
 SOON_S = 600
@@ -49,6 +83,27 @@ def check_failed(run: VirtualRun, records: Iterable[Record]) -> None:
     run.world.exercised[Invariant.CAUSE] += len(failed)
     if failed and set(run.world.met) <= set(HARMLESS):
         raise Violation(f"a task failed, and nothing made it: {failed[0]}")
+
+
+def check_tries(run: VirtualRun) -> None:
+    """In each job a task is tried as often as its step says before it has failed for good. Of tasks
+    without checkpoints: if these wrote none for long, they are not tried again."""
+    steps = run.runnable.steps
+    tries = Counter[tuple[int, int]]()
+    for number, word in told_in(run.folder):
+        if not isinstance(word, AttemptFailed) or word.task >= len(steps):
+            continue
+        tries[number, word.task] += 1
+        most = steps[word.task].retries + 1
+        run.world.exercised[Invariant.TRIES] += 1
+        is_wrong = tries[number, word.task] > most or (
+            word.final and tries[number, word.task] < most
+        )
+        if is_wrong and steps[word.task].checkpoint is None:
+            raise Violation(
+                f"task {word.task} failed {tries[number, word.task]} times in job {number}, "
+                f"not {most}"
+            )
 
 
 def check_refused(run: VirtualRun, records: Iterable[Record], copies: int) -> None:
@@ -65,14 +120,47 @@ def check_refused(run: VirtualRun, records: Iterable[Record], copies: int) -> No
                 raise Violation(f"disks refused {record.event.task} in the jobs {sorted(refused)}")
 
 
-def _lost_since_it_began(records: Iterable[Record]) -> int:
-    """How many jobs have ended since the run last began, which may have been losses."""
-    lost = 0
+def _jobs_with_failures(records: Iterable[Record]) -> int:
+    """In how many jobs attempts failed since the run last began."""
+    jobs = set[int]()
     for record in records:
         if isinstance(record.event, RunBegan):
-            lost = 0
-        lost += isinstance(record.event, JobKilled | JobEnded)
-    return lost
+            jobs.clear()
+        elif isinstance(record.event, TaskRetried | CopyFailed):
+            jobs.add(record.event.job)
+    return len(jobs)
+
+
+def _lost_in_a_row(records: Iterable[Record]) -> Counter[Cause]:
+    """How many jobs have ended at most while no task finished for the first time, which may have
+    been losses, by their causes, since the run last began."""
+    lost, most = Counter[Cause](), Counter[Cause]()
+    finished = set[int]()
+    for record in records:
+        event = record.event
+        if isinstance(event, RunBegan):
+            lost.clear()
+            most.clear()
+        elif isinstance(event, JobKilled | JobEnded):
+            lost[_cause(event)] += 1
+            most |= lost
+        elif isinstance(event, TaskFinished) and event.task not in finished:
+            finished.add(event.task)
+            lost.clear()
+    return most
+
+
+def _cause(event: JobKilled | JobEnded) -> Cause:
+    if isinstance(event, JobEnded):
+        return Cause.AGENT
+    return event.cause or Cause.LOST
+
+
+_TRUE_CAUSES: Mapping[Cause, Collection[JobState]] = {
+    Cause.NODE_FAILED: (JobState.NODE_FAILED,),
+    Cause.PREEMPTED: (JobState.PREEMPTED,),
+    Cause.CANCELLED: (JobState.CANCELLED,),
+}
 
 
 @dataclass
@@ -86,6 +174,12 @@ class Watch:
     looked_s: float = 0.0
     wanted_s: dict[tuple[str, str], float] = field(default_factory=dict)
     """Since when files are to move and are not tried, by the two places."""
+    read: int = 0
+    """How many records were looked at."""
+    ids: dict[int, str] = field(default_factory=dict)
+    """What the queue calls jobs."""
+    busy_s: float = 0.0
+    """When something last was done, or went wrong."""
 
     def __call__(self) -> None:
         """The manager has looked."""
@@ -103,6 +197,8 @@ class Watch:
         if is_new or manager.is_over:
             self.wanted_s.clear()
         self._check_tried()
+        self._check_ends()
+        self._check_busy()
         self.silent_s = max(self.silent_s, world.answered_late_s)
         if world.now_s - self.silent_s > SOON_S:
             self._check_heard()
@@ -111,11 +207,15 @@ class Watch:
         """It gives up for a reason."""
         world = self.run.world
         world.exercised[Invariant.REASON] += 1
-        may = {kind for kind in world.met if kind in FOR_EVER or kind not in HARMLESS}
-        if not may and sum(world.met.values()) < LEAST:
+        met = {kind for kind, count in world.met.items() if count}
+        records = self.run.records()
+        losses = sum(world.met[kind] for kind in ONE_LOSS) + _jobs_with_failures(records)
+        if met.issubset({*NO_LOSS, *ONE_LOSS}) and losses < LEAST:
             raise Violation(f"the run gives up after {dict(world.met)}: {trouble}")
-        if "jobs in a row" in trouble and _lost_since_it_began(self.run.records()) < LEAST:
-            raise Violation(f"the run gives up before {LEAST} jobs have ended: {trouble}")
+        if "jobs in a row" in trouble:
+            lost = _lost_in_a_row(records)
+            if all(count < LEAST_FOR.get(cause, LEAST) for cause, count in lost.items()):
+                raise Violation(f"the run gives up after {dict(lost)} in a row: {trouble}")
 
     def _check_tried(self) -> None:
         """What is to move is tried again, whatever came of it before."""
@@ -132,6 +232,43 @@ class Watch:
             self.run.world.exercised[Invariant.TRIED] += 1
             if now_s - since_s > TRIED_S:
                 raise Violation(f"files of {link} are not tried for {now_s - since_s} s")
+
+    def _check_ends(self) -> None:
+        """What is new in the journal of ends of jobs is so."""
+        for number, record in self.run.reader.records(self.read):
+            self.read = number
+            event = record.event
+            if isinstance(event, JobSubmitted | JobTaken):
+                self.ids[event.job] = event.id
+            elif isinstance(event, JobKilled) and event.job in self.ids:
+                self._check_end(self.ids[event.job], event, record.detail or {})
+
+    def _check_end(self, queue_id: str, event: JobKilled, detail: Mapping[str, Any]) -> None:
+        world = self.run.world
+        if queue_id in world.was_unseen or queue_id not in world.queue.jobs:
+            return
+        job = world.queue.jobs[queue_id]
+        world.exercised[Invariant.ENDS] += 1
+        state = job.status.state
+        may_be_gone = job.is_forgotten or world.queue.memory_s < inf
+        if detail.get("state") == "forgotten" and not may_be_gone:
+            raise Violation(f"job {event.job} is called forgotten, and the queue has it: {state}")
+        said_so = detail.get("agent") is not None  # by its agent, which knows better
+        true = _TRUE_CAUSES.get(event.cause or Cause.LOST, (state,))
+        if not said_so and not may_be_gone and state not in true:
+            raise Violation(f"job {event.job} is {state}, and is called {event.cause}")
+
+    def _check_busy(self) -> None:
+        """Jobs that have nodes run something, or it is soon over with them."""
+        world = self.run.world
+        assert self.run.manager is not None
+        waits = len(world.queue.left) > len(world.agents)  # for its tasks others may wait
+        is_idle = bool(world.agents) and not (world.is_busy or waits) and world.is_quiet
+        if not is_idle or self.run.manager.core.is_stopped:
+            self.busy_s = world.now_s
+        world.exercised[Invariant.BUSY] += is_idle
+        if world.now_s - self.busy_s > IDLE_S:
+            raise Violation(f"nothing is done on nodes of {sorted(world.agents)} for {IDLE_S} s")
 
     def _check_heard(self) -> None:
         """What the queue calls over for long, and shows, is over for the manager."""

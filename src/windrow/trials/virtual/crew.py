@@ -17,10 +17,9 @@ from typing import TYPE_CHECKING, Protocol
 from windrow.agent.crew import Crew
 from windrow.agent.folder import RunFolder
 from windrow.agent.job_file import JobFile
-from windrow.agent.order import Committed, Order
+from windrow.agent.order import Committed, Order, Result
 from windrow.agent.outputs import Outputs
 from windrow.files import about_to_write, is_of_disk
-from windrow.model.attempt import Attempt
 from windrow.model.cause import Cause
 from windrow.trials.virtual.content import HALF, content, made
 from windrow.trials.virtual.kinds import Kind
@@ -29,7 +28,6 @@ if TYPE_CHECKING:
     from windrow.trials.virtual.agents import VirtualAgent
 
 _WRITES_S = 4.0
-_COPIES_S = 3.0
 _SHOWS_UP_S = 3.0  # an agent waits a little longer for a file to show up
 
 
@@ -40,6 +38,9 @@ class Killed(BaseException):
 class Tasks(Protocol):
     """What becomes of attempts."""
 
+    copies_s: float
+    """How long a copy of a file to or from a node takes."""
+
     def begins(self, agent: VirtualAgent, task: int, order: Order) -> None:
         """An attempt begins."""
 
@@ -48,6 +49,9 @@ class Tasks(Protocol):
 
     def omits(self, order: Order) -> Kind | None:
         """What the attempt that begins now does to its outputs that it should not."""
+
+    def finished(self, order: Order) -> None:
+        """An attempt has made its outputs."""
 
     def discarded(self, order: Order) -> None:
         """The outputs of an attempt without success were discarded."""
@@ -141,7 +145,7 @@ class VirtualCrew(Crew):
         self._now_s = now_s
         self.is_noticed = False
         self._at_work: dict[int, _Pretended] = {}
-        self._results: list[Attempt] = []
+        self._results: list[Result] = []
         self.disk: Path | None = None
         """Where nodes of the job have files of their own."""
         self._place: dict[int, int] = {}  # of the last attempt at each task
@@ -189,7 +193,8 @@ class VirtualCrew(Crew):
         *,
         is_ahead: bool = False,
     ) -> None:
-        self._copies.append(_Copy(self._now_s() + _COPIES_S, place, do, order, is_ahead))
+        due_s = self._now_s() + self._tasks.copies_s
+        self._copies.append(_Copy(due_s, place, do, order, is_ahead))
 
     def _copy(self, source: str, target: str) -> None:
         """As `agent.data.carrier` does. OSError; one of the two is among the shared files, which
@@ -307,6 +312,11 @@ class VirtualCrew(Crew):
         """Whether an attempt at it runs."""
         return task in self._at_work
 
+    @property
+    def is_busy(self) -> bool:
+        """Whether anything runs or is copied."""
+        return bool(self._at_work or self._copies or self._results)
+
     def reach(self) -> None:
         pass
 
@@ -387,7 +397,7 @@ class VirtualCrew(Crew):
                 self._ended(self._at_work.pop(run.order.task).order, run.outputs, "exit code 75")
             )
 
-    def collect(self) -> list[Attempt]:
+    def collect(self) -> list[Result]:
         self._do_copies()
         for run in [
             run for run in self._at_work.values() if run.saves[0] <= min(run.end_s, self._now_s())
@@ -418,6 +428,8 @@ class VirtualCrew(Crew):
         except OSError as error:
             why = f"its outputs cannot be put in place: {error.strerror}"
             cause = _of_disk(error)
+        if not why:
+            self._tasks.finished(order)
         if not why and self._seen(order) is not str:
             here = self._place[order.task]
             self._made |= dict.fromkeys(order.outputs, (here, order))
@@ -449,7 +461,7 @@ class VirtualCrew(Crew):
         why: str,
         signal: int | None = None,
         cause: Cause = Cause.PROGRAM,
-    ) -> Attempt:
+    ) -> Result:
         try:
             if outputs is not None and why:
                 outputs.discard()
@@ -468,7 +480,7 @@ class VirtualCrew(Crew):
             local = tuple(path for path in order.outputs if path in self._made)
         else:
             local = ()
-        return Attempt(order.task, order.attempt, exit_code, signal, why, cause=cause, local=local)
+        return Result(order.task, order.attempt, exit_code, signal, why, cause=cause, local=local)
 
     def stop(self, keys: Collection[int], number: int) -> None:
         for run in [self._at_work.pop(key) for key in keys if key in self._at_work]:
@@ -490,7 +502,7 @@ class VirtualCrew(Crew):
     def end(  # they go at once
         self,
         patience_s: float,  # noqa: ARG002
-        take: Callable[[Attempt], None],
+        take: Callable[[Result], None],
         meanwhile: Callable[[], bool] = lambda: False,
     ) -> None:
         runs = self._at_work
@@ -502,7 +514,7 @@ class VirtualCrew(Crew):
             self._copies.remove(copy)
             assert copy.order is not None
             take(self._ended(copy.order, None, "it was stopped before its files were copied", 15))
-        while meanwhile():
+        while meanwhile() and self._copies:  # else the agent would wait for nothing
             for copy in self._copies:
                 copy.due_s = 0.0
 

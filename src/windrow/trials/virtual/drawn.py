@@ -27,12 +27,12 @@ from windrow.storage.demand import SpaceLimit, demand_of
 from windrow.story.events import TasksAdded
 from windrow.strategies import Work, whole_seconds
 from windrow.trials.virtual.bounds import Bounds
-from windrow.trials.virtual.causes import Watch, check_failed, check_refused
+from windrow.trials.virtual.causes import Watch, check_failed, check_refused, check_tries
 from windrow.trials.virtual.content import earlier, perfect
 from windrow.trials.virtual.counted import with_zeros
 from windrow.trials.virtual.crew import note_of
 from windrow.trials.virtual.disk import scratch
-from windrow.trials.virtual.faults import draw
+from windrow.trials.virtual.faults import draw, draw_few
 from windrow.trials.virtual.invariants import Violation
 from windrow.trials.virtual.kinds import LOCAL, ONLY_FAR, ONLY_LOCAL, WORSE, Fault, Kind
 from windrow.trials.virtual.shell import VirtualRun
@@ -82,6 +82,9 @@ class VirtualScenario:
     worse: int = 0
     """1: machines fail and forget, and what goes wrong may last."""
 
+    few: int = 0
+    """1: what goes wrong is of a few kinds, and copies may be slow."""
+
     only: tuple[int, ...] | None = None
     """If it is given: of the faults drawn, in their order, these alone."""
 
@@ -122,6 +125,7 @@ FEATURES: Mapping[str, Feature] = {
         "machines fail and forget, programs and queues do what they should not, and what goes "
         "wrong may last",
     ),
+    "few": Feature("few", "what goes wrong is of few kinds, again and again"),
 }
 """By the name that a person gives."""
 _OWN = ("seed", "strategy", "kind", "record", "only", *(one.field for one in FEATURES.values()))
@@ -219,6 +223,7 @@ def _survived(run: VirtualRun, scenario: VirtualScenario) -> str:
     try:
         run.survive()
         check_failed(run, run.records())
+        check_tries(run)
         check_refused(run, run.records(), 1 if run.bounds is None else run.bounds.copies)
     except Violation as violation:
         broken = str(violation)
@@ -319,6 +324,8 @@ def _run(
         run.small_bytes = scenario.seed % 2
         world.commits_early = bool(run.small_bytes)
     world.faults = _faults(scenario, horizon_s, chance)
+    if scenario.few:
+        world.copies_s = random.Random(f"pace {scenario.seed}").choice([1.0, 3.0, 3.0, 20.0, 90.0])
     run.each_look = Watch(run)
     if scenario.space:
         _limit_space(run, runnable, folder / "work", chance)
@@ -333,7 +340,8 @@ def _faults(scenario: VirtualScenario, horizon_s: int, chance: random.Random) ->
     also = [Kind.NOTICED] * scenario.checkpoints
     also += LOCAL * scenario.local
     also += [kind for kind in WORSE if _may_strike(kind, scenario)] * scenario.worse
-    drawn = draw(scenario.seed, horizon_s, BEGIN_S, scenario.faults, also)
+    drawing = draw_few if scenario.few else draw
+    drawn = drawing(scenario.seed, horizon_s, BEGIN_S, scenario.faults, also)
     if scenario.only is None:
         return drawn
     return [fault for number, fault in enumerate(drawn) if number in scenario.only]

@@ -10,7 +10,8 @@ each time.
 
 import errno
 import random
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
+from math import inf
 from pathlib import Path
 
 from windrow.queues.port import JobState
@@ -23,11 +24,17 @@ from windrow.trials.virtual.lasting import LASTS_S
 from windrow.trials.virtual.rotting import Rotting
 from windrow.trials.virtual.world import World
 
-__all__ = ["FOR_EVER", "LOCAL", "SOMETIMES", "WORSE", "Fault", "Kind", "draw", "strike"]
+__all__ = ["FOR_EVER", "LOCAL", "SOMETIMES", "WORSE", "Fault", "Kind", "draw", "draw_few", "strike"]
 
 SOMETIMES = (Kind.NOTICED, *LOCAL, *WORSE)
 """What is drawn only for runs that ask for it; all else may go wrong in any."""
 _WRONG_STATES = (JobState.WAITING, JobState.ENDED, JobState.NODE_FAILED, JobState.RUNNING)
+_LENGTHS_S = (5, 30, 120, 600)
+_SPECIAL = 0.7
+_AT_RECORD = 0.3
+_RECORDS = 50
+_WRITES = (0, 0, 0, 1, 2, 3, 5, 9)
+"""How often an agent may write before it is killed while it does."""
 _LATE_S = 60
 """As late as file systems with caches show what others wrote."""
 
@@ -45,10 +52,28 @@ def draw(
             begin_s + chance.randrange(horizon_s),
             None,
             chance.randrange(1000),
-            chance.choice([5, 30, 120, 600]),
+            chance.choice(_LENGTHS_S),
         )
         for _ in range(chance.randint(min(1, most), most))
     ]
+
+
+def draw_few(
+    seed: int, horizon_s: int, begin_s: int, most: int = 8, also: Sequence[Kind] = ()
+) -> list[Fault]:
+    """The same of a few kinds, the more often of those in `also`: so that each meets itself and
+    few others, again and again. Some strike at a record of the journal."""
+    chance = random.Random(f"few {seed}")
+    usual = [kind for kind in Kind if kind not in SOMETIMES]
+    few = [chance.choice(also if also and chance.random() < _SPECIAL else usual)]
+    few += [chance.choice([*usual, *also]) for _ in range(chance.randint(0, 2))]
+    found = []
+    for _ in range(chance.randint(min(1, most), most)):
+        at_record = chance.randint(1, _RECORDS) if chance.random() < _AT_RECORD else None
+        at_s = begin_s + chance.randrange(horizon_s) if at_record is None else inf
+        length_s = chance.choice(_LENGTHS_S)
+        found.append(Fault(chance.choice(few), at_s, at_record, chance.randrange(1000), length_s))
+    return found
 
 
 def strike(world: World, fault: Fault) -> bool:
@@ -236,6 +261,7 @@ def _file(world: World, fault: Fault) -> bool:
     path = Path(there[fault.pick % len(there)])
     path.unlink()
     world.deleted.add(path.name)
+    world.missing.add(path.name)
     return True
 
 
@@ -275,7 +301,9 @@ _STRIKES: dict[Kind, Callable[[World, Fault], bool]] = {
     Kind.FORGOTTEN: _on_job(lambda world, job: world.forget(job, lives=True)),
     Kind.HELD: _held,
     Kind.AGENT: _on_job(World.kill_agent),
-    Kind.AGENT_WRITING: _on_job(World.doom),
+    Kind.AGENT_WRITING: lambda world, fault: _on_job(
+        lambda w, job: w.doom(job, _WRITES[fault.pick // 8 % len(_WRITES)])
+    )(world, fault),
     Kind.MANAGER: _manager,
     Kind.DOWN: _down,
     Kind.SILENT: _queue(Mood.SILENT),

@@ -382,7 +382,8 @@ def check_home(world: World, far: Path, runnable: Runnable) -> None:
     for f in set(workflow.outputs.index.tolist()) - set(workflow.inputs.index.tolist()):
         world.exercised[Invariant.HOME] += 1
         file = workflow.files[f]
-        if file.keep is not False and not Path(runnable.steps[0].workdir, file.id).exists():
+        is_home = Path(runnable.steps[0].workdir, file.id).exists() or file.id in world.deleted
+        if file.keep is not False and not is_home:
             raise Violation(f"{file.id} did not come home")
     if far.exists():
         raise Violation(f"left elsewhere: {sorted(map(str, far.rglob('*')))}")

@@ -15,13 +15,14 @@ _World = Mapping[str, Any]
 WORLDS: Sequence[tuple[int, _World]] = (
     (2, {}),
     (8, {"worse": 1}),
-    (3, {"local": 1}),
+    (4, {"local": 1}),
     (2, {"local": 1, "temporary": 1}),
-    (6, {"local": 1, "worse": 1}),
+    (8, {"local": 1, "worse": 1}),
+    (1, {"local": 1, "worse": 1, "temporary": 1}),
     (4, {"far": 1}),
-    (4, {"far": 1, "worse": 1}),
+    (5, {"far": 1, "worse": 1}),
     (1, {"far": 1, "temporary": 1}),
-    (3, {"checkpoints": 1}),
+    (4, {"checkpoints": 1}),
     (3, {"checkpoints": 1, "worse": 1}),
     (1, {"temporary": 1}),
     (2, {"temporary": 1, "worse": 1}),
@@ -29,18 +30,21 @@ WORLDS: Sequence[tuple[int, _World]] = (
     (1, {"temporary": 1, "copies": 2}),
     (2, {"copies": 2}),
     (2, {"replicas": 3, "reliability": 0.95}),
+    (1, {"replicas": 3, "worse": 1}),
     (1, {"speculate": 1}),
     (3, {"space": 1}),
     (1, {"shape": 0.7}),
     (1, {"shape": 12.0}),
 )
 """How often each is drawn, and what it has."""
+_FEW = 0.7
 
 
 def mixed(first: VirtualScenario) -> VirtualScenario:
     """A run of the same seed in a world that is drawn."""
     chance = random.Random(f"world {first.seed}")
     (has,) = chance.choices([has for _, has in WORLDS], [share for share, _ in WORLDS])
-    lanes = chance.choice([1, 2, 3, 3, 4, 6, 9])
-    levels = chance.choice([2, 3, 4, 5])
-    return replace(first, lanes=lanes, levels=levels, **has)
+    lanes = chance.choice([1, 2, 2, 3, 3, 4, 6])
+    levels = chance.choice([1, 2, 3, 3, 4, 5])
+    few = int(chance.random() < _FEW)
+    return replace(first, lanes=lanes, levels=levels, few=few, **has)

@@ -287,6 +287,11 @@ class VirtualRun:
         joined = {one.event.id for one in self.story().additions}
         return [at_s for at_s, added in self.additions if added.id not in joined]
 
+    @property
+    def reader(self) -> RunJournal:
+        """Its journal, for those who only look."""
+        return self._reader
+
     def records(self) -> list[Record]:
         """What the journal has."""
         return [record for _, record in self._reader.records()]

@@ -3,6 +3,7 @@
 While that lasts, an events file ends for the manager where it ended some seconds ago. Rule 1: it is
 cut while the manager is at work, and whole again when time goes by: agents see and write all of it.
 Rule 2: what was seen once is not unseen.
+Rule 3: caches know nothing of lines: of what is not seen whole yet, half may be.
 """
 
 from __future__ import annotations
@@ -59,11 +60,19 @@ class LateView:
         now_s = self._now_s()
         for path in self._files() if self._is_at_work and now_s < self._until_s else ():
             known = self._sizes.get(path, [(-inf, 0)])
-            seen = max(size for at_s, size in known if at_s + self._late_s <= now_s)
+            seen = self._seen(known, now_s)
             if seen < path.stat().st_size:
                 self.cuts += 1
                 self._hidden[path] = path.read_bytes()[seen:]
                 os.truncate(path, seen)
+
+    def _seen(self, known: list[tuple[float, int]], now_s: float) -> int:
+        """Where the file ends for one who sees late: in the middle of what was written next."""
+        sizes = [size for at_s, size in known if at_s + self._late_s <= now_s]
+        later = [size for _, size in known[len(sizes) :]]
+        if not later:
+            return sizes[-1]
+        return sizes[-1] + (later[0] - sizes[-1]) // 2
 
     def show(self) -> None:
         """All is there."""

@@ -103,6 +103,10 @@ class World:
     """The outputs of all tasks that were started."""
     deleted: set[str] = field(default_factory=set)
     """Outputs of finished tasks that someone has deleted."""
+    missing: set[str] = field(default_factory=set)
+    """Those of them that were not made again since."""
+    quiet_s: float = 0.0
+    """Since when nothing goes wrong."""
     expected: dict[str, str] = field(default_factory=dict)
     """What each file would hold in a perfect world, by its last name."""
     earlier: dict[str, str] = field(default_factory=dict)
@@ -133,6 +137,8 @@ class World:
     """What they are told then; 0: nothing, and they wait."""
     transfers: int = 0
     """Copies to nodes and from them."""
+    copies_s: float = 3.0
+    """How long each of them takes."""
     steps: int = 0
     doomed_copying: set[str] = field(default_factory=set)
     """Jobs whose agents are killed when they have copied half of a file."""
@@ -170,8 +176,9 @@ class World:
     chance: random.Random = field(default_factory=lambda: random.Random(0))
     """What of that is lost."""
     _acting: VirtualAgent | None = None
-    _doomed: set[str] = field(default_factory=set)
+    _doomed: Counter[str] = field(default_factory=Counter)  # how often it may write yet
     _has_news: bool = False
+    _views: int = 0  # how many ask for a full view
     _writers: dict[int, str | None] = field(
         default_factory=dict
     )  # what the last attempt at a task found of others
@@ -224,12 +231,15 @@ class World:
 
     @contextmanager
     def _in_full_view(self) -> Iterator[None]:
-        """What the manager sees late is there, for agents, inside the `with`."""
+        """What the manager sees late is there, for agents, inside the outermost `with`."""
+        self._views += 1
         self.view.show()
         try:
             yield
         finally:
-            self.view.hide()
+            self._views -= 1
+            if not self._views:
+                self.view.hide()
 
     def mend(self) -> None:
         """Someone repairs all that would stay wrong for ever."""
@@ -238,6 +248,18 @@ class World:
         self.full_disks.clear()
         self.queue.release()
         self.wake()
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether an attempt runs, or a file is copied, on nodes of any job."""
+        return any(agent.is_busy for agent in self._alive())
+
+    @property
+    def is_quiet(self) -> bool:
+        """Whether nothing goes wrong, nor did just before."""
+        waits_s = max(self.held_until_s, self.away_until_s, self.full_until_s, self.quiet_s)
+        is_strange = self.lasting or self.unseen or self.hidden or self.clock_step_s
+        return self.now_s > waits_s and not is_strange and not self.full_disks
 
     def lasts(self, fault: Fault) -> None:
         """This is wrong until someone repairs it."""
@@ -287,6 +309,7 @@ class World:
             if strike(self, fault):
                 self.met[fault.kind] += 1
                 self._has_news = True
+                self.quiet_s = max(self.quiet_s, self.now_s + fault.length_s)
 
     def reached(self, record: int) -> None:
         """The manager has journaled this record, and not yet acted on it."""
@@ -352,9 +375,9 @@ class World:
         self.queue.jobs[queue_id].is_forgotten = True
         self.kill_agent(queue_id)
 
-    def doom(self, queue_id: str) -> None:
-        """The agent of this job is killed when it writes next."""
-        self._doomed.add(queue_id)
+    def doom(self, queue_id: str, writes: int = 0) -> None:
+        """The agent of this job is killed when it has written so often."""
+        self._doomed[queue_id] = writes
 
     def _lose_sight(self, queue_id: str) -> None:
         if queue_id in self.agents:
@@ -434,7 +457,7 @@ class World:
                     f"task {task} starts on {path}, which has {found!r}, not "
                     f"{self.expected.get(name)!r}"
                 )
-            if found is None and name not in self.deleted:
+            if found is None and name not in self.missing:
                 raise Violation(
                     f"task {task} starts without {path}, which is not where {agent.queue_id} "
                     "reads it"
@@ -555,6 +578,10 @@ class World:
         if not self.commits_early:
             self.not_committed.append((agent.queue_id, task))
 
+    def finished(self, order: Order) -> None:
+        """An attempt has made its outputs."""
+        self.missing.difference_update(Path(path).name for path in order.outputs)
+
     def discarded(self, order: Order) -> None:
         """An attempt has ended without success, and its outputs were discarded."""
         doubtful = self.doubtful
@@ -571,7 +598,9 @@ class World:
             self.fate.reach()
             self.dying = None
         elif self._acting.queue_id in self._doomed:
-            raise Killed
+            self._doomed[self._acting.queue_id] -= 1
+            if self._doomed[self._acting.queue_id] < 0:
+                raise Killed
         if self._acting is not None:
             self.lasting.refuses(what, self._acting.disk)
         full = [
