@@ -287,7 +287,7 @@ class Cluster:
         self._make_room(0)
         left_s = end_s - self.now_s
         hold(self._state, k.DOWN, 0, left_s, left_s, self.nodes)
-        give_back(self._state, begin_s, end_s, -nodes, _NO_STARTS)  # of less than nothing: taken
+        give_back(self._state, begin_s, end_s, -nodes, 0)  # of less than nothing: taken
 
     def arrived(self, most: int) -> Ints:
         """The log's last jobs up to now: submission, nodes, requested time, run time (0 until it is

@@ -18,9 +18,8 @@ from windrow.kernels.cluster.jobs import (
     admit,
     arrive,
     finish_first,
-    give_back,
+    give_up_place,
     queued,
-    queued_set,
     remove_held,
     remove_queued,
     sift_up,
@@ -28,7 +27,7 @@ from windrow.kernels.cluster.jobs import (
 )
 from windrow.kernels.cluster.policies import schedule
 from windrow.kernels.cluster.state import Ints
-from windrow.kernels.jit import kernel
+from windrow.kernels.jit import kernel, lean
 
 REACHED, EVENTS_HAPPENED, NEEDS_ROOM = range(3)
 
@@ -59,7 +58,7 @@ def advance(s: Ints, log: Ints, starts: Ints, until: int) -> int:
     return EVENTS_HAPPENED
 
 
-@kernel
+@lean
 def next_instant(s: Ints, log: Ints) -> int:
     """When the next job arrives or ends, or the next node fails; FOREVER if none will."""
     at = c.FOREVER
@@ -72,7 +71,7 @@ def next_instant(s: Ints, log: Ints) -> int:
     return at
 
 
-@kernel
+@lean
 def arrivals(s: Ints, log: Ints, at: int) -> int:
     """How many jobs of the log arrive at that instant, or may have to because a node fails."""
     last = s[c.NEXT]
@@ -84,7 +83,7 @@ def arrivals(s: Ints, log: Ints, at: int) -> int:
     return last - s[c.NEXT] + failure - s[c.FAILURE]
 
 
-@kernel
+@lean
 def has_room(s: Ints, more: int) -> bool:
     """Whether the state can take an instant with this many arrivals, whatever it does."""
     waiting = s[c.TAIL] - s[c.HEAD] + s[c.HELD] + more
@@ -96,7 +95,7 @@ def has_room(s: Ints, more: int) -> bool:
     )
 
 
-@kernel
+@lean
 def instant(s: Ints, log: Ints, starts: Ints) -> None:
     """Everything that happens now."""
     batched = s[c.EVENT_ORDER] == c.BATCHED
@@ -117,7 +116,7 @@ def instant(s: Ints, log: Ints, starts: Ints) -> None:
         schedule(s, starts)
 
 
-@kernel
+@lean
 def fail_all(s: Ints, log: Ints, starts: Ints) -> None:
     """The nodes whose time it is fail. Behind the starts of jobs are recorded those that lose one,
     and their starts."""
@@ -134,7 +133,7 @@ def fail_all(s: Ints, log: Ints, starts: Ints) -> None:
         schedule(s, starts)
 
 
-@kernel
+@lean
 def arrive_all(s: Ints, log: Ints, starts: Ints) -> None:
     """The log's jobs of this instant arrive, each with a pass of its own unless events are
     batched."""
@@ -168,7 +167,7 @@ def stop(s: Ints, starts: Ints, job: int, kind: int) -> bool:
     return found
 
 
-@kernel
+@lean
 def changed(s: Ints, starts: Ints) -> None:
     """A client changed something: a pass is due, at once if every event has its own, else before
     time passes."""
@@ -177,7 +176,7 @@ def changed(s: Ints, starts: Ints) -> None:
         schedule(s, starts)
 
 
-@kernel
+@lean
 def stop_running(s: Ints, job: int, kind: int) -> bool:
     """End a running job now."""
     for i in range(s[c.RUNNING]):
@@ -192,7 +191,7 @@ def stop_running(s: Ints, job: int, kind: int) -> bool:
     return False
 
 
-@kernel
+@lean
 def stop_queued(s: Ints, job: int, kind: int) -> bool:
     """Take a job that waits out of the queue."""
     for i in range(s[c.HEAD], s[c.TAIL]):
@@ -200,9 +199,7 @@ def stop_queued(s: Ints, job: int, kind: int) -> bool:
         if s[q + c.JOB] == job:
             planned = s[q + c.PLANNED]
             if s[c.POLICY] == c.CONSERVATIVE and planned >= 0:
-                give_back(
-                    s, planned, planned + s[q + c.REQUESTED], s[q + c.NODES], queued_set(s, i)
-                )
+                give_up_place(s, i)
             if s[c.CAP] > 0:
                 s[s[c.USERS_AT] + s[q + c.USER]] -= 1
             s[c.FREED] = 2
@@ -212,7 +209,7 @@ def stop_queued(s: Ints, job: int, kind: int) -> bool:
     return False
 
 
-@kernel
+@lean
 def stop_held(s: Ints, job: int, kind: int) -> bool:
     """Take a job out of those held back."""
     for h in range(s[c.HELD]):

@@ -15,13 +15,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from windrow.kernels.cluster import nodesets, profile
+from windrow.kernels.cluster import holes, nodesets, profile
 from windrow.kernels.cluster import state as c
 from windrow.kernels.cluster.advance import instant, next_instant
 from windrow.kernels.cluster.jobs import (
     arrive,
     finish_first,
-    plan_counts,
     plan_sets,
     plan_times,
     queued,
@@ -119,24 +118,24 @@ def would_start(t: Ints, nodes: int, requested: int) -> bool:
         return t[c.NOW] + requested <= t[c.SHADOW] or nodes <= t[c.EXTRA]
     if t[c.POLICY] == c.FCFS:
         return False
-    return profile.fits_now(plan_times(t), plan_counts(t), t[c.SEGMENTS], nodes, requested)
+    return profile.fits_now(t, t[c.PLAN_AT], nodes, requested)
 
 
 @kernel
 def fit_plan(s: Ints, nodes: Ints, requested: Ints, answers: Ints) -> None:
     """The first fit of each candidate in the plan."""
-    at = plan_times(s)
-    n = s[c.SEGMENTS]
     chosen = np.empty(s[c.WORDS], dtype=np.int64)
     for k in range(nodes.shape[0]):
         if s[c.WORDS]:
+            at = plan_times(s)
+            n = s[c.SEGMENTS]
             contiguous = s[c.PLACEMENT] == c.CONTIGUOUS
             i = nodesets.first_fit(
                 at, plan_sets(s), n, nodes[k], requested[k], contiguous, chosen, n
             )
+            answers[k] = at[i]
         else:
-            i = profile.first_fit(at, plan_counts(s), n, nodes[k], requested[k])
-        answers[k] = at[i]
+            answers[k] = profile.first_fit(s, s[c.PLAN_AT], nodes[k], requested[k])
 
 
 @kernel
@@ -145,19 +144,12 @@ def is_settled(s: Ints) -> bool:
 
     The plan must begin now, and nodes must be counted.
     """
-    at = plan_times(s)
-    free = plan_counts(s)
     horizon = max(s[c.FREED_UNTIL], s[c.MOVED_UNTIL])
     if horizon <= s[c.NOW]:
         return True
     for i in range(s[c.HEAD], s[c.TAIL]):
         q = queued(s, i)
-        if (
-            profile.earlier_fit(
-                at, free, s[q + c.NODES], s[q + c.REQUESTED], s[q + c.PLANNED], horizon
-            )
-            >= 0
-        ):
+        if holes.sooner(s, q, horizon) < s[q + c.PLANNED]:
             return False
     return True
 

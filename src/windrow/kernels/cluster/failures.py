@@ -23,9 +23,9 @@ from windrow.kernels.cluster.jobs import (
     arrive,
     finish_first,
     give_back,
+    give_up_place,
     hold,
     queued,
-    queued_set,
     running_set,
     sift_up,
 )
@@ -116,13 +116,7 @@ def forget_reservations(s: Ints) -> None:
     for i in range(s[c.HEAD], s[c.TAIL]):
         q = queued(s, i)
         if s[q + c.PLANNED] >= 0:
-            give_back(
-                s,
-                s[q + c.PLANNED],
-                s[q + c.PLANNED] + s[q + c.REQUESTED],
-                s[q + c.NODES],
-                queued_set(s, i),
-            )
+            give_up_place(s, i)
         s[q + c.PLANNED] = c.NEW
 
 
@@ -130,9 +124,11 @@ def forget_reservations(s: Ints) -> None:
 def take_out(s: Ints, node: int, until: int) -> None:
     """The node, which no job has, is held by DOWN from now on until then."""
     left = until - s[c.NOW]
-    chosen = running_set(s, hold(s, c.DOWN, 1, left, left, node))
+    slot = hold(s, c.DOWN, 1, left, left, node)
     if s[c.WORDS]:
+        chosen = running_set(s, slot)
         nodesets.clear(chosen)
         chosen[node // 64] = 1 << (node % 64)
     if s[c.POLICY] == c.CONSERVATIVE:
-        give_back(s, s[c.NOW], until, -1, chosen)  # of less than nothing: it is taken
+        # of less than nothing: it is taken
+        give_back(s, s[c.NOW], until, -1, s[c.RUNNING_SETS_AT] + slot * s[c.WORDS])

@@ -7,10 +7,10 @@ of a running one.
 
 from __future__ import annotations
 
-from windrow.kernels.cluster import nodesets, profile
+from windrow.kernels.cluster import holes, nodesets, profile
 from windrow.kernels.cluster import state as c
 from windrow.kernels.cluster.state import Ints
-from windrow.kernels.jit import kernel
+from windrow.kernels.jit import kernel, lean
 
 # Entries of the weights, in thousandths.
 (
@@ -27,7 +27,7 @@ from windrow.kernels.jit import kernel
 ) = range(10)
 
 
-@kernel
+@lean
 def queued(s: Ints, i: int) -> int:
     """Where entry `i` of the queue begins."""
     return s[c.QUEUE_AT] + i * c.QUEUED_WIDTH
@@ -49,24 +49,20 @@ def running_set(s: Ints, slot: int) -> Ints:
 
 @kernel
 def plan_times(s: Ints) -> Ints:
-    """Begins of the plan's segments."""
-    return s[s[c.PLAN_AT] : s[c.PLAN_AT] + s[c.PLAN_ROOM]]
-
-
-@kernel
-def plan_counts(s: Ints) -> Ints:
-    """Free nodes of the plan's segments."""
-    return s[s[c.PLAN_AT] + s[c.PLAN_ROOM] : s[c.PLAN_AT] + 2 * s[c.PLAN_ROOM]]
+    """Begins of the plan's segments, if nodes have identities."""
+    return s[s[c.PLAN_AT] : s[c.PLAN_AT] + s[c.SEGMENT_ROOM]]
 
 
 @kernel
 def plan_sets(s: Ints) -> Ints:
     """Free nodes of the plan's segments, as sets: one row a segment."""
     begin = s[c.PLAN_SETS_AT]
-    return s[begin : begin + s[c.PLAN_ROOM] * s[c.WORDS]].reshape((s[c.PLAN_ROOM], s[c.WORDS]))
+    return s[begin : begin + s[c.SEGMENT_ROOM] * s[c.WORDS]].reshape(
+        (s[c.SEGMENT_ROOM], s[c.WORDS])
+    )
 
 
-@kernel
+@lean
 def tell(s: Ints, kind: int, job: int) -> None:
     """Note an event of a client's job. Jobs of the log never surface."""
     if job < 0:
@@ -97,7 +93,7 @@ def priority(s: Ints, wait: int, nodes: int, requested: int, share: float) -> in
     return total - int(60.0 * w[W_SHARE] * share // 1.0)
 
 
-@kernel
+@lean
 def copy_queued(s: Ints, source: int, target: int) -> None:
     """Copy one entry of the queue over another."""
     a = queued(s, source)
@@ -105,10 +101,16 @@ def copy_queued(s: Ints, source: int, target: int) -> None:
     for k in range(c.QUEUED_WIDTH):
         s[b + k] = s[a + k]
     if s[c.WORDS]:
-        nodesets.copy(queued_set(s, source), queued_set(s, target))
+        copy_reserved(s, source, target)
 
 
 @kernel
+def copy_reserved(s: Ints, source: int, target: int) -> None:
+    """Copy the nodes reserved for one entry of the queue over those of another."""
+    nodesets.copy(queued_set(s, source), queued_set(s, target))
+
+
+@lean
 def remove_queued(s: Ints, i: int) -> None:
     """Take entry `i` out of the queue."""
     for k in range(i, s[c.TAIL] - 1):
@@ -117,14 +119,14 @@ def remove_queued(s: Ints, i: int) -> None:
     empty_to_front(s)
 
 
-@kernel
+@lean
 def empty_to_front(s: Ints) -> None:
     """An empty queue begins again at entry 0."""
     if s[c.HEAD] == s[c.TAIL]:
         s[c.HEAD] = s[c.TAIL] = 0
 
 
-@kernel
+@lean
 def slide_to_front(s: Ints) -> None:
     """Move the queue to entry 0 on, so that its room is at its end."""
     head = s[c.HEAD]
@@ -134,7 +136,7 @@ def slide_to_front(s: Ints) -> None:
     s[c.HEAD] = 0
 
 
-@kernel
+@lean
 def enqueue(s: Ints, job: int, nodes: int, requested: int, run: int, user: int, order: int) -> None:
     """Put a job into the queue at its place: behind those of higher priority and, among equals, of
     earlier arrival."""
@@ -154,6 +156,7 @@ def enqueue(s: Ints, job: int, nodes: int, requested: int, run: int, user: int, 
         if i < s[c.TAIL]:
             s[c.DISORDER] = 1
     q = queued(s, i)
+    s[q + c.KIND] = holes.kind(nodes, requested)
     s[q + c.JOB] = job
     s[q + c.NODES] = nodes
     s[q + c.REQUESTED] = requested
@@ -167,7 +170,7 @@ def enqueue(s: Ints, job: int, nodes: int, requested: int, run: int, user: int, 
     s[c.FRESH] += 1
 
 
-@kernel
+@lean
 def arrive(s: Ints, job: int, nodes: int, requested: int, run: int, user: int) -> None:
     """A job arrives: into the queue, or held back while its user has as many jobs in the system as
     the cap allows."""
@@ -188,7 +191,7 @@ def arrive(s: Ints, job: int, nodes: int, requested: int, run: int, user: int) -
     enqueue(s, job, nodes, requested, run, user, order)
 
 
-@kernel
+@lean
 def remove_held(s: Ints, h: int) -> None:
     """Take entry `h` out of the jobs held back."""
     for k in range(
@@ -198,7 +201,7 @@ def remove_held(s: Ints, h: int) -> None:
     s[c.HELD] -= 1
 
 
-@kernel
+@lean
 def admit(s: Ints) -> None:
     """Queue the jobs held back whose users are under the cap again, in the order of their
     arrival."""
@@ -222,7 +225,7 @@ def admit(s: Ints) -> None:
         remove_held(s, i)
 
 
-@kernel
+@lean
 def sift_up(s: Ints, i: int) -> None:
     """Move entry `i` of the heap up to its place: by end, and at the same end, by start."""
     heap = s[c.HEAP_AT]
@@ -246,7 +249,7 @@ def sift_up(s: Ints, i: int) -> None:
     s[e + c.END], s[e + c.STARTED_AS], s[e + c.SLOT] = end, started, slot
 
 
-@kernel
+@lean
 def sift_down(s: Ints, i: int, n: int) -> None:
     """Move entry `i` of a heap of `n` down to its place."""
     heap = s[c.HEAP_AT]
@@ -276,41 +279,7 @@ def sift_down(s: Ints, i: int, n: int) -> None:
     s[e + c.END], s[e + c.STARTED_AS], s[e + c.SLOT] = end, started, slot
 
 
-@kernel
-def add_release(s: Ints, at: int, nodes: int) -> None:
-    """Note that a job which starts now will give back `nodes` at `at`."""
-    begin = s[c.RELEASE_AT]
-    room = s[c.RUNNING_ROOM]
-    i = begin + s[c.RUNNING]
-    while i > begin and s[i - 1] > at:
-        s[i] = s[i - 1]
-        s[i + room] = s[i + room - 1]
-        i -= 1
-    s[i] = at
-    s[i + room] = nodes
-
-
-@kernel
-def drop_release(s: Ints, at: int, nodes: int) -> None:
-    """Forget one release. Which of two equal ones does not matter."""
-    begin = s[c.RELEASE_AT]
-    room = s[c.RUNNING_ROOM]
-    low = begin
-    high = begin + s[c.RUNNING]
-    while low < high:
-        middle = (low + high) // 2
-        if s[middle] < at:
-            low = middle + 1
-        else:
-            high = middle
-    while s[low + room] != nodes:
-        low += 1
-    for k in range(low, begin + s[c.RUNNING] - 1):
-        s[k] = s[k + 1]
-        s[k + room] = s[k + room + 1]
-
-
-@kernel
+@lean
 def hold(s: Ints, job: int, nodes: int, requested: int, run: int, user: int) -> int:
     """From now on the job holds nodes, as one of the running jobs. Returns its slot."""
     n = s[c.RUNNING]
@@ -323,8 +292,9 @@ def hold(s: Ints, job: int, nodes: int, requested: int, run: int, user: int) -> 
     s[r + c.EXPECTED] = now + requested
     s[r + c.USER] = user
     s[r + c.KILLED] = 1 if run > requested else 0
-    if s[c.POLICY] != c.CONSERVATIVE:
-        add_release(s, now + requested, nodes)
+    if s[c.RUNS_AT] > 0:
+        profile.trim(s, s[c.RUNS_AT], now)
+        profile.add(s, s[c.RUNS_AT], now, now + requested, -nodes)
     e = s[c.HEAP_AT] + n * c.HEAP_WIDTH
     s[e + c.END], s[e + c.STARTED_AS], s[e + c.SLOT] = (
         now + min(run, requested),
@@ -338,7 +308,7 @@ def hold(s: Ints, job: int, nodes: int, requested: int, run: int, user: int) -> 
     return slot
 
 
-@kernel
+@lean
 def start(s: Ints, starts: Ints, i: int) -> None:
     """Entry `i` of the queue starts now; the caller takes it out of the queue."""
     q = queued(s, i)
@@ -348,7 +318,7 @@ def start(s: Ints, starts: Ints, i: int) -> None:
     user = s[q + c.USER]
     slot = hold(s, job, nodes, s[q + c.REQUESTED], s[q + c.RUN], user)
     if s[c.WORDS]:
-        nodesets.copy(queued_set(s, i), running_set(s, slot))
+        take_reserved(s, i, slot)
     if s[c.QUEUE_ORDER] == c.CHANGING:
         s[s[c.USERS_AT] + s[c.USERS_ROOM] + user] += nodes
     if job < 0:
@@ -358,6 +328,12 @@ def start(s: Ints, starts: Ints, i: int) -> None:
 
 
 @kernel
+def take_reserved(s: Ints, i: int, slot: int) -> None:
+    """The running job in `slot` has the nodes that are reserved for entry `i` of the queue."""
+    nodesets.copy(queued_set(s, i), running_set(s, slot))
+
+
+@lean
 def start_head(s: Ints, starts: Ints) -> None:
     """The first job of the queue starts now and leaves the queue."""
     start(s, starts, s[c.HEAD])
@@ -365,7 +341,7 @@ def start_head(s: Ints, starts: Ints) -> None:
     empty_to_front(s)
 
 
-@kernel
+@lean
 def launch(s: Ints, starts: Ints, first: int) -> None:
     """Start the queued jobs from entry `first` on that are planned for now, in queue order.
 
@@ -387,7 +363,7 @@ def launch(s: Ints, starts: Ints, first: int) -> None:
     empty_to_front(s)
 
 
-@kernel
+@lean
 def finish_first(s: Ints, kind: int) -> None:
     """The running job that ends first ends now. `kind` is the event for its client, or -1 for its
     natural end."""
@@ -399,10 +375,11 @@ def finish_first(s: Ints, kind: int) -> None:
     user = s[r + c.USER]
     s[c.FREE] += nodes
     s[c.FREED] = max(s[c.FREED], 2 if expected > now else 1)
-    if s[c.POLICY] != c.CONSERVATIVE:
-        drop_release(s, expected, nodes)
-    elif expected > now:
-        give_back(s, now, expected, nodes, running_set(s, slot))
+    if s[c.RUNS_AT] > 0 and expected > now:
+        profile.trim(s, s[c.RUNS_AT], now)
+        profile.add(s, s[c.RUNS_AT], now, expected, nodes)
+    if s[c.POLICY] == c.CONSERVATIVE and expected > now:
+        give_back(s, now, expected, nodes, s[c.RUNNING_SETS_AT] + slot * s[c.WORDS])
     s[c.RUNNING] -= 1
     n = s[c.RUNNING]
     last = s[c.HEAP_AT] + n * c.HEAP_WIDTH
@@ -426,12 +403,29 @@ def finish_first(s: Ints, kind: int) -> None:
         tell(s, kind, s[r + c.JOB])
 
 
-@kernel
-def give_back(s: Ints, begin: int, end: int, nodes: int, chosen: Ints) -> None:
-    """Free nodes in the plan from `begin` to `end`."""
-    at = plan_times(s)
+@lean
+def give_back(s: Ints, begin: int, end: int, nodes: int, chosen: int) -> None:
+    """Free nodes in the plan from `begin` to `end`; if they have identities, those of the set at
+    place `chosen`."""
     s[c.FREED_UNTIL] = max(s[c.FREED_UNTIL], end)
     if s[c.WORDS]:
-        s[c.SEGMENTS] = nodesets.flip(at, plan_sets(s), s[c.SEGMENTS], begin, end, chosen)
+        give_back_set(s, begin, end, chosen)
     else:
-        s[c.SEGMENTS] = profile.add(at, plan_counts(s), s[c.SEGMENTS], begin, end, nodes)
+        profile.add(s, s[c.PLAN_AT], begin, end, nodes)
+        holes.opened(s, begin, end)
+
+
+@kernel
+def give_back_set(s: Ints, begin: int, end: int, chosen: int) -> None:
+    """Free the set of nodes at this place."""
+    nodes = s[chosen : chosen + s[c.WORDS]]
+    s[c.SEGMENTS] = nodesets.flip(plan_times(s), plan_sets(s), s[c.SEGMENTS], begin, end, nodes)
+
+
+@lean
+def give_up_place(s: Ints, i: int) -> None:
+    """Free what is reserved for entry `i` of the queue."""
+    q = queued(s, i)
+    planned = s[q + c.PLANNED]
+    chosen = s[c.QUEUE_SETS_AT] + i * s[c.WORDS]
+    give_back(s, planned, planned + s[q + c.REQUESTED], s[q + c.NODES], chosen)

@@ -13,15 +13,14 @@ from __future__ import annotations
 
 from math import log
 
-from windrow.kernels.cluster import nodesets, profile
+from windrow.kernels.cluster import holes, nodesets, profile
 from windrow.kernels.cluster import state as c
 from windrow.kernels.cluster.jobs import (
     HALF_LIFE,
     W_SHARE,
     copy_queued,
-    give_back,
+    give_up_place,
     launch,
-    plan_counts,
     plan_sets,
     plan_times,
     priority,
@@ -32,10 +31,10 @@ from windrow.kernels.cluster.jobs import (
     start_head,
 )
 from windrow.kernels.cluster.state import Ints
-from windrow.kernels.jit import kernel
+from windrow.kernels.jit import kernel, lean
 
 
-@kernel
+@lean
 def schedule(s: Ints, starts: Ints) -> None:
     """One pass at the current time."""
     if s[c.HEAD] == s[c.TAIL]:
@@ -55,7 +54,7 @@ def schedule(s: Ints, starts: Ints) -> None:
     s[c.DISORDER] = 0
 
 
-@kernel
+@lean
 def sort_queue(s: Ints) -> None:
     """Order the queue by priority now, the highest first; equals by arrival.
 
@@ -89,7 +88,7 @@ def sort_queue(s: Ints) -> None:
         s[c.DISORDER] = 1
 
 
-@kernel
+@lean
 def is_before(s: Ints, a: int, b: int) -> bool:
     """Whether entry `a` of the queue comes before entry `b`."""
     p = queued(s, a)
@@ -99,7 +98,7 @@ def is_before(s: Ints, a: int, b: int) -> bool:
     return s[p + c.ORDER] < s[q + c.ORDER]
 
 
-@kernel
+@lean
 def measure_usage(s: Ints) -> None:
     """Bring every user's node-seconds, counted in thousandths, up to now; older ones fade with the
     half-life."""
@@ -113,22 +112,18 @@ def measure_usage(s: Ints) -> None:
     s[c.MEASURED] = s[c.NOW]
 
 
-@kernel
+@lean
 def free_now(s: Ints) -> int:
     """Nodes that can be given away now.
 
     With arrivals before ends, those of jobs whose time is up this very instant are among them.
     """
-    free = s[c.FREE]
-    if s[c.EVENT_ORDER] != c.ENDS_FIRST:
-        r = s[c.RELEASE_AT]
-        while r < s[c.RELEASE_AT] + s[c.RUNNING] and s[r] <= s[c.NOW]:
-            free += s[r + s[c.RUNNING_ROOM]]
-            r += 1
-    return free
+    if s[c.EVENT_ORDER] != c.ONE_BY_ONE:
+        return s[c.FREE]
+    return profile.level(s, s[c.RUNS_AT], s[c.NOW])
 
 
-@kernel
+@lean
 def fcfs_pass(s: Ints, starts: Ints) -> None:
     """Start heads of the queue while they fit."""
     free = free_now(s)
@@ -137,7 +132,7 @@ def fcfs_pass(s: Ints, starts: Ints) -> None:
         start_head(s, starts)
 
 
-@kernel
+@lean
 def easy_pass(s: Ints, starts: Ints) -> None:
     """Start heads while they fit, then whatever does not delay the head.
 
@@ -153,7 +148,7 @@ def easy_pass(s: Ints, starts: Ints) -> None:
             start_head(s, starts)
         if s[c.HEAD] == s[c.TAIL]:
             return
-        find_shadow(s, free)
+        find_shadow(s)
         i = s[c.HEAD] + 1
     shadow = s[c.SHADOW]
     extra = s[c.EXTRA]
@@ -175,28 +170,16 @@ def easy_pass(s: Ints, starts: Ints) -> None:
         launch(s, starts, first)
 
 
-@kernel
-def find_shadow(s: Ints, free: int) -> None:
-    """When the blocked head, with `free` nodes now, can start at the latest, and how many nodes it
-    then leaves."""
-    ends = s[c.RELEASE_AT]
-    room = s[c.RUNNING_ROOM]
-    last = ends + s[c.RUNNING]
+@lean
+def find_shadow(s: Ints) -> None:
+    """When the blocked head can start at the latest, and how many nodes it then leaves."""
     need = s[queued(s, s[c.HEAD]) + c.NODES]
-    r = ends
-    if s[c.EVENT_ORDER] != c.ENDS_FIRST:
-        while s[r] <= s[c.NOW]:  # in `free` already; some job ends later, or the head would fit
-            r += 1
-    at = s[c.NOW]
-    while free < need or (r < last and s[r] <= at):
-        at = s[r]
-        free += s[r + room]
-        r += 1
-    s[c.SHADOW] = at
-    s[c.EXTRA] = free - need
+    profile.trim(s, s[c.RUNS_AT], s[c.NOW])
+    s[c.SHADOW] = profile.first_fit(s, s[c.RUNS_AT], need, 1)
+    s[c.EXTRA] = profile.level(s, s[c.RUNS_AT], s[c.SHADOW]) - need
 
 
-@kernel
+@lean
 def depth_pass(s: Ints, starts: Ints) -> None:
     """Start what fits now in queue order, with reservations for the first DEPTH jobs that do not.
 
@@ -238,7 +221,7 @@ def depth_pass(s: Ints, starts: Ints) -> None:
     launch(s, starts, s[c.HEAD])
 
 
-@kernel
+@lean
 def conservative_pass(s: Ints, starts: Ints) -> None:
     """Move each job of the queue to its first fit, if nodes came free; else only place the new
     ones."""
@@ -252,24 +235,17 @@ def conservative_pass(s: Ints, starts: Ints) -> None:
         move_forward(s, first)
     else:
         for i in range(first, s[c.TAIL]):
-            q = queued(s, i)
-            if s[q + c.PLANNED] != c.NEW:
+            if s[queued(s, i) + c.PLANNED] != c.NEW:
                 if not freed:
                     continue
-                give_back(
-                    s,
-                    s[q + c.PLANNED],
-                    s[q + c.PLANNED] + s[q + c.REQUESTED],
-                    s[q + c.NODES],
-                    queued_set(s, i),
-                )
+                give_up_place(s, i)
             place(s, i)
     # With arrivals before ends, an older job may be planned for nodes whose time is up at this very
     # instant.
     launch(s, starts, first if s[c.EVENT_ORDER] == c.BATCHED else s[c.HEAD])
 
 
-@kernel
+@lean
 def move_forward(s: Ints, first: int) -> None:
     """Place new jobs, and move those behind `first` that fit earlier, each with all others where
     they are.
@@ -280,24 +256,22 @@ def move_forward(s: Ints, first: int) -> None:
     look. (That time has passed makes no start possible that was not: a job that fits from the
     middle of a segment on fits from its begin on.)
     """
-    at = plan_times(s)
-    free = plan_counts(s)
+    p = s[c.PLAN_AT]
+    holes.keep_up(s)
     horizon = max(s[c.FREED_UNTIL], s[c.MOVED_UNTIL])
     moved = 0
     for i in range(first, s[c.TAIL]):
         q = queued(s, i)
         planned = s[q + c.PLANNED]
-        requested = s[q + c.REQUESTED]
-        nodes = s[q + c.NODES]
         if planned == c.NEW:
             place(s, i)
         elif s[c.FREED] > 0 and horizon > s[c.NOW]:
-            to = profile.earlier_fit(at, free, nodes, requested, planned, horizon)
-            if to >= 0:
-                s[q + c.PLANNED] = at[to]
-                s[c.SEGMENTS] = profile.move(
-                    at, free, s[c.SEGMENTS], at[to], planned, requested, nodes
-                )
+            to = holes.sooner(s, q, horizon)
+            if to < planned:
+                requested = s[q + c.REQUESTED]
+                s[q + c.PLANNED] = to
+                profile.move(s, p, to, planned, requested, s[q + c.NODES])
+                holes.opened(s, max(to + requested, planned), planned + requested)
                 moved = max(moved, planned + requested)
                 horizon = max(horizon, moved)
     if s[c.FREED] > 0:
@@ -305,34 +279,29 @@ def move_forward(s: Ints, first: int) -> None:
         s[c.MOVED_UNTIL] = moved
 
 
-@kernel
+@lean
 def trim_plan(s: Ints) -> None:
     """Drop the past from the plan."""
     if s[c.WORDS]:
-        s[c.SEGMENTS] = nodesets.trim(plan_times(s), plan_sets(s), s[c.SEGMENTS], s[c.NOW])
+        trim_sets(s)
     else:
-        s[c.SEGMENTS] = profile.trim(plan_times(s), plan_counts(s), s[c.SEGMENTS], s[c.NOW])
+        profile.trim(s, s[c.PLAN_AT], s[c.NOW])
 
 
 @kernel
+def trim_sets(s: Ints) -> None:
+    """The same if nodes have identities."""
+    s[c.SEGMENTS] = nodesets.trim(plan_times(s), plan_sets(s), s[c.SEGMENTS], s[c.NOW])
+
+
+@lean
 def reset_plan(s: Ints) -> None:
     """A plan that knows the running jobs only."""
     if s[c.WORDS]:
         reset_sets(s)
-        return
-    at = plan_times(s)
-    free = plan_counts(s)
-    at[0] = s[c.NOW]
-    count = s[c.FREE]
-    n = 1
-    for r in range(s[c.RELEASE_AT], s[c.RELEASE_AT] + s[c.RUNNING]):
-        if s[r] > at[n - 1]:
-            free[n - 1] = count
-            at[n] = s[r]
-            n += 1
-        count += s[r + s[c.RUNNING_ROOM]]
-    free[n - 1] = count
-    s[c.SEGMENTS] = n
+    else:
+        profile.trim(s, s[c.RUNS_AT], s[c.NOW])
+        profile.copy_plan(s, s[c.RUNS_AT], s[c.PLAN_AT])
 
 
 @kernel
@@ -354,42 +323,48 @@ def reset_sets(s: Ints) -> None:
     s[c.SEGMENTS] = n
 
 
-@kernel
+@lean
 def place_now(s: Ints, i: int) -> bool:
     """Reserve for entry `i` of the queue from now on, if it fits."""
-    at = plan_times(s)
-    n = s[c.SEGMENTS]
+    if s[c.WORDS]:
+        return place_set(s, i, 0)
     now = s[c.NOW]
     nodes = s[queued(s, i) + c.NODES]
     length = s[queued(s, i) + c.REQUESTED]
-    if s[c.WORDS]:
-        chosen = queued_set(s, i)
-        contiguous = s[c.PLACEMENT] == c.CONTIGUOUS
-        if nodesets.first_fit(at, plan_sets(s), n, nodes, length, contiguous, chosen, 0) < 0:
-            return False
-        s[c.SEGMENTS] = nodesets.flip(at, plan_sets(s), n, now, now + length, chosen)
-        return True
-    free = plan_counts(s)
-    if not profile.fits_now(at, free, n, nodes, length):
+    if not profile.fits_now(s, s[c.PLAN_AT], nodes, length):
         return False
-    s[c.SEGMENTS] = profile.add(at, free, n, now, now + length, -nodes)
+    profile.add(s, s[c.PLAN_AT], now, now + length, -nodes)
     return True
 
 
-@kernel
+@lean
 def place(s: Ints, i: int) -> None:
     """Reserve for entry `i` of the queue at its first fit."""
+    if s[c.WORDS]:
+        place_set(s, i, s[c.SEGMENTS])
+        return
     q = queued(s, i)
-    at = plan_times(s)
-    n = s[c.SEGMENTS]
     nodes = s[q + c.NODES]
     length = s[q + c.REQUESTED]
-    if s[c.WORDS]:
-        chosen = queued_set(s, i)
-        contiguous = s[c.PLACEMENT] == c.CONTIGUOUS
-        begin = at[nodesets.first_fit(at, plan_sets(s), n, nodes, length, contiguous, chosen, n)]
-        s[c.SEGMENTS] = nodesets.flip(at, plan_sets(s), n, begin, begin + length, chosen)
-    else:
-        begin = at[profile.first_fit(at, plan_counts(s), n, nodes, length)]
-        s[c.SEGMENTS] = profile.add(at, plan_counts(s), n, begin, begin + length, -nodes)
+    begin = profile.first_fit(s, s[c.PLAN_AT], nodes, length)
+    profile.add(s, s[c.PLAN_AT], begin, begin + length, -nodes)
     s[q + c.PLANNED] = begin
+
+
+@kernel
+def place_set(s: Ints, i: int, last: int) -> bool:
+    """Reserve a set of nodes for entry `i` of the queue at its first fit, if that is not after
+    segment `last`."""
+    q = queued(s, i)
+    at = plan_times(s)
+    sets = plan_sets(s)
+    n = s[c.SEGMENTS]
+    length = s[q + c.REQUESTED]
+    chosen = queued_set(s, i)
+    contiguous = s[c.PLACEMENT] == c.CONTIGUOUS
+    found = nodesets.first_fit(at, sets, n, s[q + c.NODES], length, contiguous, chosen, last)
+    if found < 0:
+        return False
+    s[q + c.PLANNED] = at[found]
+    s[c.SEGMENTS] = nodesets.flip(at, sets, n, at[found], at[found] + length, chosen)
+    return True

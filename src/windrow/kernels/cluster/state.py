@@ -16,6 +16,8 @@ the log, or -1, -2, ... if it is a client's.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -29,7 +31,7 @@ NEXT = 1  # row in the log of the next job to arrive
 HEAD = 2  # the queue is in entries HEAD to TAIL - 1 of its region
 TAIL = 3
 RUNNING = 4  # how many jobs run
-SEGMENTS = 5  # how many segments the plan has
+SEGMENTS = 5  # how many segments the plan has, if nodes have identities
 FREE = 6  # nodes not held by running jobs
 SEQUENCE = 7  # counts arrivals and starts, to break ties
 HELD = 8  # how many jobs are held back by the cap
@@ -68,9 +70,9 @@ RUNNING_AT = 44  # records of running jobs, in slots
 RUNNING_ROOM = 45
 HEAP_AT = 46  # which slot ends next
 SLOTS_AT = 47  # which slots are free, a stack
-RELEASE_AT = 48  # expected ends of running jobs, ascending; then their nodes
-PLAN_AT = 49  # begins of the plan's segments; then their free nodes
-PLAN_ROOM = 50
+RUNS_AT = 48  # the plan of the running jobs alone; 0 if the rules do not need it
+PLAN_AT = 49  # the plan; if nodes have identities, the begins of its segments
+SEGMENT_ROOM = 50
 EVENTS_AT = 51
 EVENTS_ROOM = 52
 USERS_AT = 53  # jobs in the system, nodes held, usage
@@ -81,11 +83,13 @@ RUNNING_SETS_AT = 57
 PLAN_SETS_AT = 58
 # How many closures were announced: each has a running job of the system, which holds no nodes.
 CLOSURES = 59
+HOLES_AT = 60  # what `holes` knows of the plan, if the queue may get long; else 0
+KNOWS_HOLES = 61  # 1 while that is kept up
 HEADER = 64
 
 # A job in the queue, or held back.
-JOB, NODES, REQUESTED, RUN, USER, QUEUED, PLANNED, ORDER, KEY = range(9)
-QUEUED_WIDTH = 9
+JOB, NODES, REQUESTED, RUN, USER, QUEUED, PLANNED, ORDER, KEY, KIND = range(10)
+QUEUED_WIDTH = 10
 UNPLACED = -1  # instead of a planned start: looked at, no reservation
 NEW = -2  # not looked at yet
 
@@ -101,6 +105,19 @@ number that no node has."""
 # An entry of the heap: ordered by END, then STARTED_AS.
 END, STARTED_AS, SLOT = range(3)
 HEAP_WIDTH = 3
+
+# A plan of counted nodes; what these are is in `profile`.
+BLOCKS, BLOCK_ROOM = range(2)
+PLAN_HEADER = 2
+ORDER_OF_BLOCKS, FIRST, LOW, HIGH, SIZE, SHIFT = range(6)
+PLAN_COLUMNS = 6
+BLOCK = 64
+
+# What is known of holes, for each kind of job: see `holes`.
+HOLE_NODES, HOLE_LENGTH, NOT_BEFORE = range(3)
+HOLE_WIDTH = 3
+WIDTHS, LENGTHS = 18, 32  # kinds: by nodes, by requested time
+LONG_QUEUE = 512  # jobs that wait, from which on it pays to know
 
 # An event of a client's job.
 E_AT, E_KIND, E_JOB = range(3)
@@ -129,17 +146,32 @@ def new_state(
         words = (nodes + 63) // 64
     else:
         words = 0
-    state = _laid_out(queue=64, held=8, running=64, events=64, users=max(users, 1), words=words)
+    rooms = Rooms(queue=64, held=8, running=64, events=64, users=max(users, 1), words=words)
+    state = _laid_out(rooms, rules)
     state[NOW] = state[MEASURED] = start
     state[FREE] = state[NODES_ALL] = nodes
     state[FAILURE] = FOREVER
-    for place, value in rules.items():
-        state[place] = value
-    state[SEGMENTS] = 1
-    state[state[PLAN_AT]] = start
-    state[state[PLAN_AT] + state[PLAN_ROOM]] = nodes
-    state[state[PLAN_SETS_AT] : state[PLAN_SETS_AT] + words] = all_nodes(nodes)[:words]
+    for place in _plans(rooms, rules):
+        _begin_plan(state, int(state[place]), start, nodes)
+    if words:
+        state[SEGMENTS] = 1
+        state[state[PLAN_AT]] = start
+        state[state[PLAN_SETS_AT] : state[PLAN_SETS_AT] + words] = all_nodes(nodes)
     return state
+
+
+def _begin_plan(state: Ints, p: int, start: int, nodes: int) -> None:
+    """A plan of one segment, in which all nodes are free."""
+    state[p + BLOCKS] = 1
+    state[[p + PLAN_HEADER + k * state[p + BLOCK_ROOM] for k in (FIRST, LOW, HIGH, SIZE)]] = (
+        start,
+        nodes,
+        nodes,
+        1,
+    )
+    times = p + PLAN_HEADER + PLAN_COLUMNS * state[p + BLOCK_ROOM]
+    state[times] = start
+    state[times + BLOCK * state[p + BLOCK_ROOM]] = nodes
 
 
 def all_nodes(nodes: int) -> Ints:
@@ -155,7 +187,8 @@ def grown(state: Ints, *, more: int = 1, users: int = 0) -> Ints:
     it is rare."""
     queued = int(state[TAIL] - state[HEAD] + state[HELD]) + more + 1
     running = min(int(state[NODES_ALL] + state[CLOSURES]), int(state[RUNNING]) + queued)
-    larger = _laid_out(
+    rules = {place: int(state[place]) for place in range(POLICY, QUEUE_AT)}
+    rooms = Rooms(
         queue=_room(int(state[QUEUE_ROOM]), queued),
         held=_room(int(state[HELD_ROOM]), int(state[HELD]) + more if state[CAP] else 0),
         running=_room(int(state[RUNNING_ROOM]), running),
@@ -165,12 +198,17 @@ def grown(state: Ints, *, more: int = 1, users: int = 0) -> Ints:
         users=_room(int(state[USERS_ROOM]), users),
         words=int(state[WORDS]),
     )
+    larger = _laid_out(rooms, rules)
     larger[:QUEUE_AT] = state[:QUEUE_AT]
     larger[CLOSURES] = state[CLOSURES]
-    sizes = _sizes_of(larger)
-    for place, size in _sizes_of(state).items():
+    plans = _plans(rooms, rules)
+    sizes = _sizes(rooms, rules)
+    for place, size in _sizes(_rooms_of(state), rules).items():
         parts = _PARTS.get(place, 1)
-        _copy_region(state, larger, place, size // parts, sizes[place] // parts)
+        if place in plans:
+            _copy_plan(state, int(state[place]), larger, int(larger[place]))
+        else:
+            _copy_region(state, larger, place, size // parts, sizes[place] // parts)
     # Slots that did not exist before are free: they go to the bottom of the stack, below the ones
     # in use there.
     old = int(state[RUNNING_ROOM])
@@ -182,56 +220,105 @@ def grown(state: Ints, *, more: int = 1, users: int = 0) -> Ints:
     return larger
 
 
-def _laid_out(*, queue: int, held: int, running: int, events: int, users: int, words: int) -> Ints:
-    """A zeroed array with a header that says where everything is."""
-    sizes = _sizes(queue, held, running, events, users, words)
+class Rooms(NamedTuple):
+    """For how many entries each region has room; of nodes in sets, in words."""
+
+    queue: int
+    held: int
+    running: int
+    events: int
+    users: int
+    words: int
+
+    @property
+    def segments(self) -> int:
+        """Every job in the plan makes at most two breakpoints; moving one makes two more before it
+        removes two."""
+        return 2 * (self.queue + self.running) + 8
+
+
+def _rooms_of(state: Ints) -> Rooms:
+    rooms = (QUEUE_ROOM, HELD_ROOM, RUNNING_ROOM, EVENTS_ROOM, USERS_ROOM, WORDS)
+    return Rooms(*(int(state[place]) for place in rooms))
+
+
+def _laid_out(rooms: Rooms, rules: dict[int, int]) -> Ints:
+    """A zeroed array with a header that has these rules and says where everything is."""
+    sizes = _sizes(rooms, rules)
     state = np.zeros(HEADER + sum(sizes.values()), dtype=np.int64)
+    for place, value in rules.items():
+        state[place] = value
     begin = HEADER
     for place, size in sizes.items():
-        state[place] = begin
+        if size or place not in _OPTIONAL:
+            state[place] = begin
         begin += size
-    rooms = {
-        QUEUE_ROOM: queue,
-        HELD_ROOM: held,
-        RUNNING_ROOM: running,
-        PLAN_ROOM: sizes[PLAN_AT] // 2,
-    }
-    for place, room in (rooms | {EVENTS_ROOM: events, USERS_ROOM: users, WORDS: words}).items():
-        state[place] = room
-    state[state[SLOTS_AT] : state[SLOTS_AT] + running] = np.arange(running - 1, -1, -1)
+    state[[QUEUE_ROOM, HELD_ROOM, RUNNING_ROOM]] = rooms.queue, rooms.held, rooms.running
+    state[[EVENTS_ROOM, USERS_ROOM, WORDS]] = rooms.events, rooms.users, rooms.words
+    state[SEGMENT_ROOM] = rooms.segments
+    for place in _plans(rooms, rules):
+        p = state[place]
+        blocks = (sizes[place] - PLAN_HEADER) // (PLAN_COLUMNS + 2 * BLOCK)
+        state[p + BLOCK_ROOM] = blocks
+        state[p + PLAN_HEADER : p + PLAN_HEADER + blocks] = np.arange(blocks)
+    state[state[SLOTS_AT] : state[SLOTS_AT] + rooms.running] = np.arange(rooms.running - 1, -1, -1)
     return state
 
 
-def _sizes(
-    queue: int, held: int, running: int, events: int, users: int, words: int
-) -> dict[int, int]:
+def _sizes(rooms: Rooms, rules: dict[int, int]) -> dict[int, int]:
     """How long each region is."""
-    # Every job in the plan makes at most two breakpoints; moving one makes two more before it
-    # removes two.
-    segments = 2 * (queue + running) + 8
+    plans = _plans(rooms, rules)
+    has_sets = rooms.words > 0
+    knows_holes = rules[POLICY] == CONSERVATIVE and not has_sets and rooms.queue >= LONG_QUEUE
     return {
-        QUEUE_AT: queue * QUEUED_WIDTH,
-        HELD_AT: held * QUEUED_WIDTH,
-        RUNNING_AT: running * RUNNING_WIDTH,
-        HEAP_AT: running * HEAP_WIDTH,
-        SLOTS_AT: running,
-        RELEASE_AT: running * 2,
-        PLAN_AT: segments * 2,
-        EVENTS_AT: events * EVENT_WIDTH,
-        USERS_AT: users * 3,
-        QUEUE_SETS_AT: queue * words,
-        RUNNING_SETS_AT: running * words,
-        PLAN_SETS_AT: segments * words,
+        QUEUE_AT: rooms.queue * QUEUED_WIDTH,
+        HELD_AT: rooms.held * QUEUED_WIDTH,
+        RUNNING_AT: rooms.running * RUNNING_WIDTH,
+        HEAP_AT: rooms.running * HEAP_WIDTH,
+        SLOTS_AT: rooms.running,
+        RUNS_AT: _plan_size(rooms.running + 4) if RUNS_AT in plans else 0,
+        PLAN_AT: _plan_size(rooms.segments) if PLAN_AT in plans else rooms.segments * has_sets,
+        HOLES_AT: WIDTHS * LENGTHS * HOLE_WIDTH * knows_holes,
+        EVENTS_AT: rooms.events * EVENT_WIDTH,
+        USERS_AT: rooms.users * 3,
+        QUEUE_SETS_AT: rooms.queue * rooms.words,
+        RUNNING_SETS_AT: rooms.running * rooms.words,
+        PLAN_SETS_AT: rooms.segments * rooms.words,
     }
 
 
-def _sizes_of(state: Ints) -> dict[int, int]:
-    rooms = (QUEUE_ROOM, HELD_ROOM, RUNNING_ROOM, EVENTS_ROOM, USERS_ROOM, WORDS)
-    return _sizes(*(int(state[place]) for place in rooms))
+def _plans(rooms: Rooms, rules: dict[int, int]) -> list[int]:
+    """Which plans of counted nodes the rules need."""
+    policy = rules[POLICY]
+    found = []
+    if policy in (CONSERVATIVE, BY_DEPTH) and not rooms.words:
+        found.append(PLAN_AT)
+    needs_runs = policy in (EASY, BY_DEPTH) and not rooms.words
+    if policy != CONSERVATIVE and (needs_runs or rules[EVENT_ORDER] == ONE_BY_ONE):
+        found.append(RUNS_AT)
+    return found
 
 
-_PARTS = {RELEASE_AT: 2, PLAN_AT: 2, USERS_AT: 3}
+def _plan_size(segments: int) -> int:
+    """Room for that many segments in blocks that are half full, and for some blocks more."""
+    return PLAN_HEADER + (segments // (BLOCK // 2) + 4) * (PLAN_COLUMNS + 2 * BLOCK)
+
+
+_OPTIONAL = (RUNS_AT, HOLES_AT)
+_PARTS = {USERS_AT: 3}
 """Regions that are several arrays of one length, one after the other."""
+
+
+def _copy_plan(source: Ints, p: int, target: Ints, q: int) -> None:
+    """Copy a plan into one with more room. Its blocks keep their numbers."""
+    blocks = int(source[p + BLOCK_ROOM])
+    more = int(target[q + BLOCK_ROOM])
+    target[q + BLOCKS] = source[p + BLOCKS]
+    widths = [1] * PLAN_COLUMNS + [BLOCK, BLOCK]
+    for before, width in zip(np.cumsum([0, *widths]).tolist(), widths, strict=False):
+        a = p + PLAN_HEADER + before * blocks
+        b = q + PLAN_HEADER + before * more
+        target[b : b + width * blocks] = source[a : a + width * blocks]
 
 
 def _copy_region(source: Ints, target: Ints, place: int, old: int, new: int) -> None:
