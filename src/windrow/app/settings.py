@@ -52,6 +52,7 @@ Rule: the keys of a table are the fields of its type, and all tables are checked
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -267,9 +268,35 @@ def find_settings(start: Path | None = None) -> Path | None:
     return None
 
 
+_READ: ContextVar[dict[Path, Settings] | None] = ContextVar("_READ", default=None)
+"""What was read since `read_once` began, by the folder for which it counts, and by file."""
+_NO_FILE = Path("/dev/null")
+"""Stands for the file if there is none."""
+
+
+@contextmanager
+def read_once() -> Iterator[None]:
+    """Within the body settings are looked for once, and stay as they were then: all of a command
+    goes by the same ones."""
+    token = _READ.set({})
+    try:
+        yield
+    finally:
+        _READ.reset(token)
+
+
 def settings_of(start: Path | None = None) -> Settings:
     """The settings that count here."""
-    return read_settings(find_settings(start))
+    known = _READ.get()
+    if known is None:
+        return read_settings(find_settings(start))
+    folder = (start or Path.cwd()).absolute()
+    if folder not in known:
+        file = find_settings(folder) or _NO_FILE
+        if file not in known:
+            known[file] = read_settings(None if file == _NO_FILE else file)
+        known[folder] = known[file]
+    return known[folder]
 
 
 def read_settings(path: Path | None) -> Settings:

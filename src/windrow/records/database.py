@@ -7,9 +7,11 @@ wrong, what to do about it. Rule 3: a file that another program or a newer versi
 before it is touched.
 """
 
+import os
 import sqlite3
+import threading
 from collections.abc import Iterable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 
 from windrow.errors import OutsideError, UserError
@@ -24,6 +26,55 @@ _FIXES = {
     sqlite3.SQLITE_READONLY: "check the permissions of the file and of its folder",
     sqlite3.SQLITE_CANTOPEN: "check the permissions of the file and of its folder",
 }
+
+
+_State = tuple[int, int, int, int, int]
+
+
+def _state(path: Path) -> _State | None:
+    """Of a file as this process sees it; None if there is none."""
+    try:
+        now = path.stat()
+    except OSError:
+        return None
+    return os.getpid(), now.st_dev, now.st_ino, now.st_size, now.st_mtime_ns
+
+
+class _Kept(threading.local):
+    """The connections of the last visits of a thread, by file, each with how the file was then."""
+
+    def __init__(self) -> None:
+        self._connections: dict[Path, tuple[_State, sqlite3.Connection]] = {}
+        self._of_others: list[sqlite3.Connection] = []
+        """Those of the process of which this one is a fork: to close one might write."""
+
+    def take(self, path: Path) -> sqlite3.Connection | None:
+        """The one to this file, which is the caller's now, if nothing has happened to the file."""
+        state, db = self._connections.pop(path.absolute(), (None, None))
+        if db is None or state == _state(path):
+            return db
+        self._let_go(state, db)
+        return None
+
+    def give(self, path: Path, db: sqlite3.Connection) -> None:
+        """Keep this one for the next visit."""
+        state = _state(path)
+        if state is None or path.absolute() in self._connections:
+            db.close()
+            return
+        self._connections[path.absolute()] = (state, db)
+        while len(self._connections) > _MOST_KEPT:
+            self._let_go(*self._connections.pop(next(iter(self._connections))))
+
+    def _let_go(self, state: _State | None, db: sqlite3.Connection) -> None:
+        if state is not None and state[0] != os.getpid():
+            self._of_others.append(db)
+        else:
+            db.close()
+
+
+_MOST_KEPT = 4
+_KEPT = _Kept()
 
 
 class Database:
@@ -57,14 +108,21 @@ class Database:
 
     @contextmanager
     def visit(self, *, writes: bool = False) -> Iterator[sqlite3.Connection]:
-        """A connection for one transaction: none is kept, so forks, threads and other processes are
-        of no concern."""
-        with self.explained(), closing(self.connect()) as db:
-            if not writes:
-                yield db
-                return
-            with self.transaction(db):
-                yield db
+        """A connection for one transaction. Forks, threads and other processes are of no concern:
+        it is the one of the last visit only if that was of this thread, and nobody else has written
+        to the file since."""
+        with self.explained():
+            db = _KEPT.take(self.path) or self.connect()
+            try:
+                if writes:
+                    with self.transaction(db):
+                        yield db
+                else:
+                    yield db
+            except BaseException:
+                db.close()  # who knows what it was at
+                raise
+            _KEPT.give(self.path, db)
 
     @contextmanager
     def transaction(self, db: sqlite3.Connection) -> Iterator[None]:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from windrow.app.queues import open_queue
-from windrow.app.settings import LocalTable, find_settings, read_settings
+from windrow.app.settings import LocalTable, find_settings, read_once, read_settings, settings_of
 from windrow.cli.main import main
 from windrow.errors import InputError, UserError
 from windrow.formats.tables import Seconds
@@ -207,3 +207,17 @@ def test_a_misspelled_key_stops_a_command(
         err = capsys.readouterr().err
         assert f"{tmp_path}/windrow.toml:2: [data] unknown key 'limmit'; did you mean limit?" in err
         assert len(err.splitlines()) <= 3
+
+
+def test_settings_are_read_once_in_a_command(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    file = tmp_path / "windrow.toml"
+    file.write_text('[sites.a]\nqueue = "local"\nspeed = 2.0\n')
+    with read_once():
+        first = settings_of()
+        file.write_text('[sites.a]\nqueue = "local"\nspeed = 3.0\n')
+        assert settings_of() is first
+        assert settings_of(tmp_path) is first
+    assert settings_of().of("a").speed == 3.0

@@ -3,7 +3,9 @@ always were."""
 
 from __future__ import annotations
 
+import multiprocessing
 import sqlite3
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 
@@ -27,6 +29,39 @@ def test_a_transaction_is_all_or_nothing(tmp_path: Path) -> None:
         db.executemany("INSERT INTO t VALUES (?)", [(1,), (object(),)])
     with file.visit() as db:
         assert db.execute("SELECT count(*) FROM t").fetchone() == (0,)
+
+
+def test_visits_of_a_thread_share_a_connection_while_nobody_else_writes(tmp_path: Path) -> None:
+    file = Database(tmp_path / "d.sqlite", "the store")
+    with file.visit(writes=True) as first:
+        first.execute("CREATE TABLE t (x)")
+    with file.visit() as again, Database(file.path, "the store").visit() as inner:
+        assert again is first
+        assert inner is not first, "it is in use"
+    with ThreadPoolExecutor(1) as pool:
+        assert pool.submit(_is_visited_by, file, again).result() is False
+    with closing(sqlite3.connect(file.path)) as other, other:
+        other.execute("INSERT INTO t VALUES (1)")
+    with file.visit() as db:
+        assert db is not first
+        assert db.execute("SELECT count(*) FROM t").fetchone() == (1,)
+    with multiprocessing.get_context("fork").Pool(1) as forked:
+        assert forked.apply(_count, (file.path,)) == 1
+    with file.visit() as db:
+        assert db.execute("SELECT count(*) FROM t").fetchone() == (1,)
+    file.path.unlink()
+    with file.visit() as db:
+        assert db.execute("SELECT count(*) FROM sqlite_master").fetchone() == (0,)
+
+
+def _is_visited_by(file: Database, known: sqlite3.Connection) -> bool:
+    with file.visit() as db:
+        return db is known
+
+
+def _count(path: Path) -> int:
+    with Database(path, "the store").visit() as db:
+        return int(db.execute("SELECT count(*) FROM t").fetchone()[0])
 
 
 def test_what_is_wrong_is_said_with_what_to_do(

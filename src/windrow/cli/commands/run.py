@@ -119,6 +119,13 @@ def _order_of(args: argparse.Namespace) -> RunRequest:
 
 def run(args: argparse.Namespace) -> int:
     """Start it and stay with it."""
+    from windrow.app.settings import read_once
+
+    with read_once():
+        return _run(args)
+
+
+def _run(args: argparse.Namespace) -> int:
     from windrow.app.execute import prepare, start_run
     from windrow.app.runs import latest_of, own_root, refuse_foreign_root
 
