@@ -41,9 +41,9 @@ demo: $(VENV)/ready  ## a real workflow on a small emulated cluster, with a wait
 quick: lint  ## lint and the quick tests; about a minute on two cores
 	$(BIN)/pytest -n 2 --dist loadgroup -m 'not slow'
 
-test: $(VENV)/ready-dev  ## every test, about 7 minutes on two cores; ends with what it skipped; as root with apt, installs a Slurm
+test: $(VENV)/ready-dev  ## every test, about 7 minutes on two cores; ends with what it skipped; as root with apt, installs a Slurm and Chromium
 	@# one Python compiles the tests for all workers, while packages are installed
-	$(BIN)/pytest -n0 --collect-only -qq > $(VENV)/collected 2>&1 & sh tests/slurm/install; code=$$?; wait; exit $$code
+	$(BIN)/pytest -n0 --collect-only -qq > $(VENV)/collected 2>&1 & sh tests/slurm/install && sh tests/install-browser; code=$$?; wait; exit $$code
 	$(PYTEST)
 
 check: lint docs test  ## format, lint, types, import layers, docs, tests

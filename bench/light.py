@@ -307,6 +307,7 @@ def make_journal() -> None:
     # loaded here only: all other parts are timed from outside
     from windrow.app.execute import prepare, start_run
     from windrow.app.facts import RunRequest
+    from windrow.model.attempt import Attempt
     from windrow.model.cause import Cause
     from windrow.story import events as e
     from windrow.story.journal import Record, RunJournal
@@ -325,10 +326,10 @@ def make_journal() -> None:
     for task in range(tasks - 1):
         begun = at + task / 500
         records.append(
-            Record(e.TaskStarted(int(begun), 0, task), {"attempt": 1, "nodes": [0]}, begun)
+            Record(e.TaskStarted(int(begun), 0, task), None, begun, Attempt(task, 1, nodes=(0,)))
         )
-        usage = {"attempt": 1, "begun": begun, "cpu_s": 0.001, "peak_bytes": 0}
-        records.append(Record(e.TaskFinished(int(begun), task), usage, begun + 0.002))
+        usage = Attempt(task, 1, begun=begun, cpu_s=0.001)
+        records.append(Record(e.TaskFinished(int(begun), task), None, begun + 0.002, usage))
     records.append(Record(e.JobKilled(at + tasks, 0, Cause.NODE_FAILED, "a node failed")))
     journal = RunJournal.open(start_run(prepared).journal, writable=True)
     journal.append(records)

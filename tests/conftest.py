@@ -32,6 +32,11 @@ NEEDS = {
         "no private Slurm",
         "there is no Slurm to test with: as root on Debian or Ubuntu, tests/slurm/install",
     ),
+    "browser": (
+        "no browser",
+        "there is no Chromium to look at pages with: as root on Debian or Ubuntu, "
+        "sh tests/install-browser",
+    ),
 }
 """What tests are skipped for where it is missing: how the reason begins, and what to do about
 it."""

@@ -32,6 +32,7 @@ from windrow.app.dry_run import dry_run
 from windrow.app.execute import prepare, start_run
 from windrow.app.facts import RunRequest
 from windrow.app.holding import Holder, hold_run
+from windrow.app.new_tasks import Adder, NewTask
 from windrow.app.requests import was_heard
 from windrow.app.runs import (
     RunPaths,
@@ -49,9 +50,9 @@ from windrow.formats.disk import replace_text
 from windrow.model import is_never
 from windrow.records.lock import holder_of
 from windrow.report.run.answers import Answer, answer
-from windrow.report.run.page import run_page
+from windrow.report.run.page import page_now
 from windrow.report.run.view import TaskView, task_views
-from windrow.story.journal import RunJournal
+from windrow.story.journal import Record, RunJournal
 from windrow.story.states import ACTIVE, RunState, TaskState
 
 _LOOK_S = 0.2
@@ -213,6 +214,14 @@ def _continued(earlier: RunView, *, resume: bool) -> Run:
     return Run(paths)
 
 
+def _about(record: Record) -> dict[str, object]:
+    """What is known of an event, and of the attempt of which it is."""
+    about = dict(record.detail or {})
+    if record.attempt is not None:
+        about |= record.attempt.told()
+    return about
+
+
 class Run:
     """One execution of a workflow, running or over. `attach` and `run` make these."""
 
@@ -296,7 +305,7 @@ class Run:
                         RunJournal.kinds[type(record.event)],
                         None if task is None else ids[task],
                         getattr(record.event, "job", None),
-                        dict(record.detail or {}),
+                        _about(record),
                     )
                 )
         return found
@@ -330,7 +339,7 @@ class Run:
         """Write the page about the run, by default into its folder; where it is."""
         page = Path(path) if path is not None else self.folder / "report.html"
         with self._look() as told:
-            replace_text(page, run_page(told.recorded(time.time())))
+            replace_text(page, page_now(told, time.time()))
         return page
 
     def hold(self, who: str = "", *, keep_s: float = KEEP_S, lease_s: float = LEASE_S) -> Hold:
@@ -342,7 +351,8 @@ class Run:
         hold for `lease_s` seconds has lost it.
         """
         with closing(self._own()) as told:
-            return Hold(self, hold_run(told, who, keep_s=keep_s, lease_s=lease_s))
+            holder = hold_run(told, who, keep_s=keep_s, lease_s=lease_s)
+            return Hold(self, holder, Adder(self._paths, told.facts))
 
     def cancel(self) -> RunState:
         """Stop it, and take its jobs out of the queue; how it stands then."""
@@ -362,9 +372,13 @@ class Run:
             if chosen:
                 self._ask(told, lambda: requests.leave_retry(told, chosen))
 
-    def add(self, file: str | Path) -> tuple[str, ...]:
-        """Add the tasks of a workflow file to the run; their ids."""
+    def add(self, what: str | Path | NewTask, *more: NewTask) -> tuple[str, ...]:
+        """Add the tasks of a workflow file to the run, or these tasks; their ids."""
         with closing(self._own()) as told:
+            if isinstance(what, NewTask):
+                Adder(self._paths, told.facts).add((what, *more))
+                return tuple(task.id for task in (what, *more))
+            file = what
             added = prepare_addition(told, Path(file))
             if told.story.addition(added.id) is None:
                 self._ask(told, lambda: requests.leave_addition(told, added))
@@ -393,9 +407,10 @@ class Hold:
     """A run that is kept open for tasks to come (`Run.hold`). It renews itself; leave its `with`
     block, or close it, to let the run end."""
 
-    def __init__(self, run: Run, holder: Holder) -> None:
+    def __init__(self, run: Run, holder: Holder, adder: Adder) -> None:
         self.run = run
         self._holder = holder
+        self._adder = adder
 
     def __repr__(self) -> str:
         return f"<Hold of {self.run.name}>"
@@ -405,6 +420,11 @@ class Hold:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    def add(self, *tasks: NewTask) -> tuple[str, ...]:
+        """Add these tasks to the run; their ids. However many it has, one more costs the same."""
+        self._adder.add(tasks)
+        return tuple(task.id for task in tasks)
 
     @property
     def is_over(self) -> bool:

@@ -67,7 +67,9 @@ def world(with_disks: SlurmCluster, tmp_path: Path) -> Iterator[World]:
 def nodes_of(words: list[object]) -> dict[int, str]:
     """On which node each task was started."""
     hosts = next(word.hosts for word in words if isinstance(word, AgentStarted))
-    return {word.task: hosts[word.nodes[0]] for word in words if isinstance(word, AttemptStarted)}
+    return {
+        word.task: hosts[word.of.nodes[0]] for word in words if isinstance(word, AttemptStarted)
+    }
 
 
 def log_of(world: World) -> Path:

@@ -132,6 +132,8 @@ def part_of(records: list[Record], site: str, tasks: range) -> list[object]:
     found: list[object] = []
     for record in records:
         event, detail = record.event, dict(record.detail or {})
+        if record.attempt is not None:
+            detail |= {**record.attempt.told(), "task": None}
         if isinstance(event, e.JobsPlanned):
             plans = event.decision.jobs
             planned += len(plans)

@@ -37,7 +37,7 @@ def _run(folder: RunFolder, number: int) -> int:
         return 0
     writer = Writer(folder.events(number))
     try:
-        hosts = find_hosts(job.nodes, os.environ)
+        hosts = find_hosts(job.nodes, os.environ, job.cores if job.has_parts else 0)
         folder.make(number)
     except (WindrowError, OSError) as error:
         writer.add(AgentLeft(time.time(), Leaving(Leave.TROUBLE, str(error))))

@@ -11,7 +11,7 @@ a piece done.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -19,9 +19,9 @@ from windrow.agent import event_file as events
 from windrow.agent.checkpoints import Piece
 from windrow.agent.data.local_files import LocalFiles
 from windrow.agent.job_file import JobFile, TaskSpec
-from windrow.agent.order import Committed, Moved, Result
+from windrow.agent.order import Committed
 from windrow.model.allocation import Allocation, Member
-from windrow.model.attempt import Leaving
+from windrow.model.attempt import Attempt, Leaving, Moved
 from windrow.model.cause import Cause
 from windrow.model.packing import Packing, Space
 
@@ -47,8 +47,16 @@ class StartAttempt:
 class AgentCore:
     """The tasks of one started job."""
 
-    def __init__(self, job: JobFile, at: float, *, is_one_node: bool = True) -> None:
-        """`is_one_node`: all places of the allocation are on one machine, and share its disk."""
+    def __init__(
+        self,
+        job: JobFile,
+        at: float,
+        *,
+        is_one_node: bool = True,
+        machines: Sequence[int] = (),
+    ) -> None:
+        """`is_one_node`: all places of the allocation are on one machine, and share its disk.
+        `machines`: the first place on the machine of each, if several may be on one."""
         self._specs: dict[int, TaskSpec] = {}
         self._home: dict[int, int] = {}  # the job of each task
         self._nodes = job.nodes
@@ -70,7 +78,9 @@ class AgentCore:
         )  # of each attempt, if that matters
         if job.scratch and job.nodes > 1 and not is_one_node:
             self._allocation.packing.prefer = self._near
-        self._is_one_node = is_one_node
+        self._machines = list(machines or range(job.nodes))
+        if is_one_node:
+            self._machines = [0] * job.nodes
         self._longest_s = 0.0
         self._done: set[int] = set()
         self._failures: dict[int, int] = {}
@@ -250,7 +260,8 @@ class AgentCore:
     def _near(self, task: int) -> list[int]:
         """The nodes that have some of what the task reads, the one with most of it first."""
         near = self.local.near(task)
-        return sorted(near, key=lambda node: (-near[node], node))
+        machines = sorted(near, key=lambda node: (-near[node], node))
+        return [p for one in machines for p, at in enumerate(self._machines) if at == one]
 
     def start(self, at: float) -> list[StartAttempt]:
         """What is to be started now. Tasks whose turn it is but whose time has run out are
@@ -276,9 +287,10 @@ class AgentCore:
                     self._running[task] = attempt, at
                     near_bytes = 0
                     if self._node_of is not None:
-                        self._node_of[task] = 0 if self._is_one_node else nodes[0]
+                        self._node_of[task] = self._machines[nodes[0]]
                         near_bytes = self.local.near(task).get(self._node_of[task], 0)
-                    self._note(events.AttemptStarted(at, task, attempt, nodes, near_bytes))
+                    started = Attempt(task, attempt, nodes=tuple(nodes), near_bytes=near_bytes)
+                    self._note(events.AttemptStarted(at, started))
                     starts.append(
                         StartAttempt(spec, attempt, nodes, self.packing.nodes.gpus_of(task))
                     )
@@ -288,13 +300,13 @@ class AgentCore:
             self._drop(self._allocation.abandon(waiting), dict.fromkeys(waiting, why), at)
         return starts
 
-    def ended(self, result: Result, at: float, before_s: float = 0.0) -> None:
+    def ended(self, result: Attempt, at: float, before_s: float = 0.0) -> None:
         """An attempt has ended; `before_s` was done by earlier ones."""
         task = result.task
         attempt, begun = self._running.pop(task)
         may_have_more = result.cause == Cause.MEMORY and self._specs[task].most_memory_bytes > 0
         if not result.why:
-            self._finished(result, at, attempt, begun, before_s)
+            self._finished(replace(result, number=attempt), at, begun, before_s)
         elif result.cause in (Cause.SPACE, Cause.VOLUME) or may_have_more:
             # it would not help to try again at once
             self._running[task] = attempt, begun
@@ -305,54 +317,35 @@ class AgentCore:
             self._note(events.AttemptLost(at, task, why, Cause.SUPERSEDED))
             self._leave_to_others(task)
         else:
-            self._failed(result, at, attempt, begun)
+            self._failed(replace(result, number=attempt), at, begun)
 
-    def _finished(
-        self, result: Result, at: float, attempt: int, begun: float, before_s: float
-    ) -> None:
+    def _finished(self, result: Attempt, at: float, begun: float, before_s: float) -> None:
         """A task is done."""
         task = result.task
-        self._note(
-            events.AttemptFinished(
-                at,
-                task,
-                attempt,
-                begun,
-                result.cpu_s,
-                result.peak_bytes,
-                sizes=tuple(result.sizes),
-                before_s=round(before_s, 3),
-                local=self._specs[task].named(result.local),
-                moved=self._moved(result),
-                fetch_s=result.fetch_s,
-            )
+        finished = replace(
+            result,
+            exit=None,
+            begun=begun,
+            before_s=round(before_s, 3),
+            sizes=tuple(result.sizes),
+            local=self._specs[task].named(result.local),
+            moved=self._moved(result),
         )
+        self._note(events.AttemptFinished(at, finished))
         self._done.add(task)
         self.freed += self._allocation.finish(task, result.sizes or None)
 
-    def _failed(self, result: Result, at: float, attempt: int, begun: float) -> None:
+    def _failed(self, result: Attempt, at: float, begun: float) -> None:
         """A task has failed: it is tried again here, left to another job, or given up."""
         task = result.task
         self._failures[task] = self._failures.get(task, 0) + 1
         is_last = self._failures[task] > self._specs[task].retries
         is_final = is_last and task not in self._copied
-        self._note(
-            events.AttemptFailed(
-                at,
-                task,
-                attempt,
-                begun,
-                result.exit,
-                result.signal,
-                result.why,
-                is_final,
-                result.tail,
-                cpu_s=result.cpu_s,
-                peak_bytes=result.peak_bytes,
-                cause=result.cause,
-                moved=self._moved(result),
-            )
+        cause = result.cause or Cause.PROGRAM
+        failed = replace(
+            result, begun=begun, cause=cause, sizes=(), local=(), moved=self._moved(result)
         )
+        self._note(events.AttemptFailed(at, failed, is_final))
         if is_final:
             closed = self._allocation.give_up(task)
             why = f"task {self._specs[task].id!r}, on which it depends, failed"
@@ -365,7 +358,7 @@ class AgentCore:
         else:
             self._allocation.retry(task)
 
-    def _moved(self, result: Result) -> tuple[Moved, ...]:
+    def _moved(self, result: Attempt) -> tuple[Moved, ...]:
         """What came to its node or left it, by the names that the workflow has for files."""
         if not result.moved:
             return ()
@@ -376,7 +369,9 @@ class AgentCore:
         """A running task has written a checkpoint."""
         self._note(events.AttemptSaved(at, task, self._running[task][0], round(done_s, 3)))
 
-    def cut(self, result: Result, piece: Piece, at: float, *, is_over: bool, ran_out: bool) -> None:
+    def cut(
+        self, result: Attempt, piece: Piece, at: float, *, is_over: bool, ran_out: bool
+    ) -> None:
         """An attempt with checkpoints has ended before its task was done; it continues here, or in
         another job.
 

@@ -26,11 +26,12 @@ from typing import Any
 from windrow.agent.folder import RunFolder
 from windrow.agent.hosts import Hosts
 from windrow.agent.job_file import JobFile
-from windrow.agent.order import Committed, Order, Result
+from windrow.agent.order import Committed, Order
 from windrow.agent.remote import RemoteNode, let_end
 from windrow.agent.runner import Runner
 from windrow.agent.signals import Wake
 from windrow.agent.travel import here
+from windrow.model.attempt import Attempt
 
 _EAR = -1  # the place of a step on our own node that only hears notices
 _DISMISS_S = 3.0  # longer than a node gives its own tasks
@@ -77,7 +78,10 @@ class Crew:
     def reach(self) -> None:
         """Begin a step on every other node. OutsideError if nothing can be started on one."""
         node = (*here("node"), *(("--notices",) if self._hears_notices else ()))
-        places = range(1, 1 if self._hosts.are_here else len(self.names))
+        if self._hosts.has_parts:
+            node += ("--bound",)
+        machines = {self._hosts.machine(place) for place in range(len(self.names))}
+        places = [] if self._hosts.are_here else sorted(machines - {0})
         for place in places or ([_EAR] if self._hears_notices and self._hosts.has_steps else ()):
             where = max(0, place)
             if self._data and place != _EAR:
@@ -91,7 +95,7 @@ class Crew:
 
     def start(self, place: int, order: Order) -> None:
         """Start it there."""
-        self._others.get(place, self._here).start(order)
+        self._others.get(self._hosts.machine(place), self._here).start(order)
 
     def commit(self, place: int, paths: Sequence[str]) -> None:
         """Have files that were made there copied to the shared file system."""
@@ -122,7 +126,7 @@ class Crew:
             with contextlib.suppress(BlockingIOError):
                 os.read(self._door, 4096)
 
-    def collect(self) -> list[Result]:
+    def collect(self) -> list[Attempt]:
         """What has ended, but for what went with its node."""
         results = self._here.collect()
         self._wait_if_in_doubt(results)
@@ -146,7 +150,7 @@ class Crew:
         for node in self._nodes() if self._data else ():
             node.hear(place, what)
 
-    def _wait_if_in_doubt(self, results: list[Result]) -> bool:
+    def _wait_if_in_doubt(self, results: list[Attempt]) -> bool:
         ended = [result.task for result in results if result.may_be_stop]
         if self._doubts and not self._told.issuperset(ended):
             self._wake.wait_for_stop()
@@ -181,7 +185,7 @@ class Crew:
     def end(
         self,
         patience_s: float,
-        take: Callable[[Result], None],
+        take: Callable[[Attempt], None],
         meanwhile: Callable[[], bool] = lambda: False,
     ) -> None:
         """End whatever runs, everywhere: told first, then killed. What comes of it is handed over

@@ -47,6 +47,13 @@ News = tuple[int, str]
 """A task of another job, and why it will never be done; empty if it is."""
 
 
+def _still_local(record: AttemptFinished | OutputsCommitted) -> tuple[str, ...]:
+    """Outputs of a task that are on nodes of its job alone after this."""
+    if isinstance(record, OutputsCommitted):
+        return record.local
+    return record.of.local
+
+
 class Elsewhere:
     """Looks into the other jobs' files, less and less often while there is nothing new."""
 
@@ -113,10 +120,10 @@ class Elsewhere:
                     if (
                         number in self._job.given_up
                     ):  # as the manager takes it (`translate.from_given_up`)
-                        if isinstance(record, AttemptFinished) and not record.local:
+                        if isinstance(record, AttemptFinished) and not record.of.local:
                             yield record.task, ""
                     elif isinstance(record, (AttemptFinished, OutputsCommitted)):
-                        if not (record.local and self._reads(record.task, record.local)):
+                        if not self._reads(record.task, _still_local(record)):
                             yield record.task, ""
                     elif isinstance(record, AttemptFailed) and record.final:
                         yield record.task, f"task {record.task}, on which it depends, failed"

@@ -22,10 +22,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar, Union, get_args
 
-from windrow.agent.order import Moved
 from windrow.errors import InputError, OutsideError
 from windrow.files import about_to_write, append_whole, disk_faults, sync
-from windrow.model.attempt import Leave, Leaving
+from windrow.model.attempt import Attempt, Leave, Leaving
 from windrow.model.cause import Cause
 
 
@@ -48,40 +47,30 @@ class AgentStarted:
 
 @dataclass(frozen=True, slots=True)
 class AttemptStarted:
-    """An attempt was started on these nodes. `near_bytes`: of what it reads, so much was on the
-    first of them alone."""
+    """An attempt was started."""
 
     what: ClassVar[str] = "task-started"
     at: float
-    task: int
-    attempt: int
-    nodes: tuple[int, ...]
-    near_bytes: int = 0
+    of: Attempt
+
+    @property
+    def task(self) -> int:
+        """Of which it is."""
+        return self.of.task
 
 
 @dataclass(frozen=True, slots=True)
 class AttemptFinished:
-    """A task is done: exit code 0, outputs there. `peak_bytes` is 0 if it was too small to be
-    told.
-
-    `sizes` are the bytes of its outputs, in their order; of a folder, of all that is in it.
-    `before_s`: how long earlier attempts had run up to the checkpoint from which it continued.
-    `local`: outputs that are on its node alone. `moved`: files that came to its node or left it,
-    each with how (`order.Moved`) and its bytes. `fetch_s`: how long it waited for those that came.
-    """
+    """A task is done: exit code 0, outputs there."""
 
     what: ClassVar[str] = "task-finished"
     at: float
-    task: int
-    attempt: int
-    begun: float
-    cpu_s: float
-    peak_bytes: int
-    sizes: tuple[int, ...] = ()
-    before_s: float = 0.0
-    local: tuple[str, ...] = ()
-    moved: tuple[Moved, ...] = ()
-    fetch_s: float = 0.0
+    of: Attempt
+
+    @property
+    def task(self) -> int:
+        """Which one."""
+        return self.of.task
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,23 +108,17 @@ class CommitFailed:
 
 @dataclass(frozen=True, slots=True)
 class AttemptFailed:
-    """An attempt failed. `final`: it will not be tried again in this job. `tail`: the last lines
-    that it printed."""
+    """An attempt failed. `final`: it will not be tried again in this job."""
 
     what: ClassVar[str] = "task-failed"
     at: float
-    task: int
-    attempt: int
-    begun: float
-    exit: int | None
-    signal: int | None
-    why: str
+    of: Attempt
     final: bool
-    tail: str
-    cpu_s: float = 0.0
-    peak_bytes: int = 0
-    cause: str = Cause.PROGRAM
-    moved: tuple[Moved, ...] = ()
+
+    @property
+    def task(self) -> int:
+        """Of which it was."""
+        return self.of.task
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,9 +177,7 @@ class AgentLeft:
     kept_s: float = 0.0
 
 
-SELDOM = (
-    *("sizes", "before_s", "near_bytes", "local", "moved", "fetch_s", "has_failed", "kept_s"),
-)
+_SELDOM = ("local", "has_failed", "kept_s")
 """What is told only if it says something."""
 # Not with |: a value at run time, on the Python of any site (`travel`).
 Record = Union[  # noqa: UP007
@@ -214,6 +195,7 @@ Record = Union[  # noqa: UP007
 
 T = TypeVar("T")
 _KINDS: dict[str, type[Record]] = {kind.what: kind for kind in get_args(Record)}
+_OF_ATTEMPTS = (AttemptStarted, AttemptFinished, AttemptFailed)
 _encode = json.JSONEncoder(separators=(",", ":")).encode
 _CHUNK_BYTES = 1 << 22
 _LAST_BYTES = 1 << 16
@@ -222,9 +204,11 @@ _LAST_BYTES = 1 << 16
 def encode(record: Record) -> str:
     """The record as one line."""
     told = {name: getattr(record, name) for name in record.__dataclass_fields__ if name != "what"}
-    for name in SELDOM:
+    for name in _SELDOM:
         if not told.get(name, True):
             del told[name]
+    if "of" in told:
+        told |= told.pop("of").told()
     return _encode({"at": told.pop("at"), "what": record.what, **told}) + "\n"
 
 
@@ -233,10 +217,11 @@ def decode(line: bytes) -> Record:
     fields = json.loads(line)
     try:
         kind = _KINDS[fields.pop("what")]
-        for name in fields.keys() & {"hosts", "nodes", "sizes", "files", "local"}:
+        if kind in _OF_ATTEMPTS:
+            own = {name: fields.pop(name) for name in ("at", "final") if name in fields}
+            return kind(**own, of=Attempt.of(fields))
+        for name in fields.keys() & {"hosts", "files", "local"}:
             fields[name] = tuple(fields[name])
-        if "moved" in fields:
-            fields["moved"] = tuple(Moved(*one) for one in fields["moved"])
         if kind is AgentLeft:
             reason, about = fields["why"]
             fields["why"] = Leaving(Leave(reason), about)

@@ -128,7 +128,8 @@ class JobFile:
     take (`storage.admission`); empty: there is no limit. `scratch`: where nodes have disks of their
     own, as the user wrote it: the node expands variables; empty: they are not used. `small_bytes`:
     outputs up to this size leave their node at once, if the job has several: they cost little,
-    and are not lost with it.
+    and are not lost with it. `has_parts`: its `nodes` are parts of nodes, of which a machine may
+    give it several.
     """
 
     run: str
@@ -157,6 +158,7 @@ class JobFile:
     scratch: str = ""
     share: str = ""
     small_bytes: int = 0
+    has_parts: bool = False
 
     @property
     def shape(self) -> NodeShape:
@@ -189,6 +191,7 @@ _SELDOM = (
         "scratch",
         "share",
         "small_bytes",
+        "has_parts",
     ),
 )
 """What is written only if it says something: so most files stay as they have been."""

@@ -28,12 +28,12 @@ from windrow.agent.hosts import Hosts, queue_id
 from windrow.agent.job_file import JobFile, TaskSpec, read_job
 from windrow.agent.keeping import Keeping
 from windrow.agent.machine import SHARES
-from windrow.agent.order import Order, Result, absolute, order_for
+from windrow.agent.order import Order, absolute, order_for
 from windrow.agent.outputs import delete
 from windrow.agent.shares import LOOK_EVERY_S, Shares
 from windrow.agent.signals import SteadyClock, Wake
 from windrow.errors import WindrowError
-from windrow.model.attempt import DONE, NOTICED, OUT_OF_TIME, Leave, Leaving
+from windrow.model.attempt import DONE, NOTICED, OUT_OF_TIME, Attempt, Leave, Leaving
 from windrow.model.cause import Cause
 from windrow.model.resources import GPUS
 
@@ -78,7 +78,10 @@ class Loop:
         self._hosts = hosts
         self._wake = wake
         self._clock = clock or SteadyClock()
-        self._core = AgentCore(job, self._clock.now(), is_one_node=hosts.are_here)
+        machines = [hosts.machine(place) for place in range(job.nodes)]
+        self._core = AgentCore(
+            job, self._clock.now(), is_one_node=hosts.are_here, machines=machines
+        )
         if named is None:
             called = queue_id(os.environ)
         else:
@@ -272,7 +275,7 @@ class Loop:
                     self._kept.ended(task, now)
                 self._core.lost(task, why, now, Cause.NODE_FAILED)
 
-    def _ended(self, result: Result, now: float, why: Leaving | None = None) -> None:
+    def _ended(self, result: Attempt, now: float, why: Leaving | None = None) -> None:
         """An attempt is over; `why`: because the agent leaves for this reason."""
         task = result.task
         stops = why is not None or self._wake.stop_signal is not None
@@ -409,14 +412,12 @@ class Loop:
         )
 
     def _gpus(self, start: StartAttempt) -> tuple[int, ...] | None:
-        """The GPUs of an attempt, as its node sees them. Nodes that are all this machine each have
-        some of its own."""
-        if self._hosts.are_here:
-            before = start.nodes[0] * dict(self._job.counts).get(GPUS, 0)
-        else:
-            before = 0
+        """The GPUs of an attempt, as its node sees them. Nodes, or parts of them, that are the same
+        machine each have some of its own."""
         if start.gpus is None:
             return None
+        each = dict(self._job.counts).get(GPUS, 0)
+        before = self._hosts.before(start.nodes[0]) * each
         return tuple(before + gpu for gpu in start.gpus)
 
     def _stop(self, why: Leaving) -> None:

@@ -2,7 +2,8 @@
 
 Orders come as lines on standard input, results go as lines to standard output. When the input ends,
 so does it, and with it all tasks that still run. With `--notices` a SIGTERM is passed on as the
-word that the node will be taken away, and the work continues until then. With `--data RUN_DIR JOB
+word that the node will be taken away, and the work continues until then. With `--bound` it stays on
+the cores that the step was given: others have the rest of the machine. With `--data RUN_DIR JOB
 PLACE` the node uses its own disk for that job.
 """
 
@@ -17,23 +18,20 @@ import sys
 from windrow.agent.folder import RunFolder
 from windrow.agent.guard import guarded
 from windrow.agent.job_file import read_job
-from windrow.agent.order import Result, order_from, to_line
+from windrow.agent.order import order_from, to_line
 from windrow.agent.remote import let_end
 from windrow.agent.runner import Runner
 from windrow.agent.signals import Wake
 from windrow.errors import OutsideError
+from windrow.model.attempt import Attempt
 
 _KILL_AFTER_S = 2.0
 
 
 def main() -> int:
     """Serve until the input ends or a signal says stop."""
-    # Undo a binding to some cores that the step may have got; what the job may not use stays out of
-    # reach.
-    with contextlib.suppress(
-        AttributeError, OSError
-    ):  # not every system has it, and it is not vital
-        os.sched_setaffinity(0, range(os.cpu_count() or 1))
+    if "--bound" not in sys.argv:
+        _unbind()
     wake = Wake()
     runner = Runner(os.environ)
     try:
@@ -53,6 +51,15 @@ def main() -> int:
     finally:
         _stop(wake, runner)
     return 0
+
+
+def _unbind() -> None:
+    """Undo a binding to some cores that the step may have got; what the job may not use stays out
+    of reach."""
+    with contextlib.suppress(
+        AttributeError, OSError
+    ):  # not every system has it, and it is not vital
+        os.sched_setaffinity(0, range(os.cpu_count() or 1))
 
 
 def _serve(wake: Wake, runner: Runner, *, passes_on: bool) -> None:
@@ -110,7 +117,7 @@ def _stop(wake: Wake, runner: Runner) -> None:
         _say_success(result)
 
 
-def _say_success(result: Result) -> None:
+def _say_success(result: Attempt) -> None:
     if not result.why:
         _say(to_line(result))
 

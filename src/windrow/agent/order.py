@@ -1,4 +1,4 @@
-"""Orders and results: what a node is told to execute, and what it answers.
+"""Orders: what a node is told to execute. It answers with attempts (`model.attempt`).
 
 The agent's own node takes them as they are; to other nodes they travel as JSON lines.
 """
@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from windrow.agent.job_file import TaskSpec, tuples
-from windrow.model.cause import Cause
+from windrow.model.attempt import Attempt
 from windrow.model.nodes import Need
 from windrow.model.resources import GPUS, NodeShape
 from windrow.model.volume import Extract, VolumeMount
@@ -28,14 +28,6 @@ nodes, or it was there already. Or it was made there, and copied to the shared f
 WRONG = "wrong from "
 """Before the name of a node, or of the own disk: bytes from there were not those of the home; they
 came again."""
-
-
-class Moved(NamedTuple):
-    """A file of an attempt on a node with a disk of its own, how it came or went, and bytes."""
-
-    file: str
-    link: str
-    size_bytes: int
 
 
 class Committed(NamedTuple):
@@ -89,41 +81,13 @@ class Order:
     is_whole: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Result:
-    """How an attempt ended. An empty `why` means that it succeeded; else `cause` says what failed
-    it.
-
-    `fetch_s`: how long it waited for what came to its node. `sizes`: bytes of its outputs, if it
-    succeeded; `local`: those of them that are on its node alone. `moved`: what came to its node for
-    it, was found there, or left it.
-    """
-
-    task: int
-    attempt: int
-    exit: int | None
-    signal: int | None
-    why: str
-    cpu_s: float = 0.0
-    peak_bytes: int = 0
-    tail: str = ""
-    cause: str = Cause.PROGRAM
-    sizes: tuple[int, ...] = ()
-    local: tuple[str, ...] = ()
-    moved: tuple[Moved, ...] = ()
-    fetch_s: float = 0.0
-
-    @property
-    def may_be_stop(self) -> bool:
-        """Whether it looks like the end of a task that was told to go or killed, with its job, its
-        node or alone."""
-        stops = (signal.SIGTERM, signal.SIGKILL)
-        return self.signal in stops or self.exit in [128 + stop for stop in stops]
-
-
-def to_line(value: Order | Result) -> bytes:
+def to_line(value: Order | Attempt) -> bytes:
     """The value as one line of JSON."""
-    return json.dumps({f.name: getattr(value, f.name) for f in fields(value)}).encode() + b"\n"
+    if isinstance(value, Attempt):
+        told = value.told()
+    else:
+        told = {f.name: getattr(value, f.name) for f in fields(value)}
+    return json.dumps(told).encode() + b"\n"
 
 
 def order_from(record: dict[str, Any]) -> Order:

@@ -11,11 +11,11 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from windrow.agent.job_file import tuples
-from windrow.agent.order import Committed, Moved, Order, Result, to_line
+from windrow.agent.order import Committed, Order, to_line
 from windrow.agent.piped import Piped
 from windrow.agent.runner import Runner
 from windrow.errors import OutsideError
+from windrow.model.attempt import Attempt
 
 
 class RemoteNode(Piped):
@@ -86,7 +86,7 @@ class RemoteNode(Piped):
             return 0.05
         return None
 
-    def collect(self) -> list[Result]:
+    def collect(self) -> list[Attempt]:
         """The attempts that have ended there. Sets `is_lost` when the step is gone. OutsideError if
         it said why."""
         results = []
@@ -102,8 +102,7 @@ class RemoteNode(Piped):
             if "committed" in record:
                 self._committed += [Committed(*one) for one in record["committed"]]
                 continue
-            moved = tuple(Moved(*one) for one in record.pop("moved"))
-            result = Result(**{name: tuples(value) for name, value in record.items()}, moved=moved)
+            result = Attempt.of(record)
             self.running.discard(result.task)
             results.append(result)
         return results
@@ -113,7 +112,7 @@ def let_end(
     nodes: Sequence[Runner | RemoteNode],
     patience_s: float,
     wait: Callable[[float], None],
-    take: Callable[[Result], None],
+    take: Callable[[Attempt], None],
 ) -> None:
     """Tell all tasks there to end (SIGTERM), and give them the time; `take` gets what comes of it,
     as it comes."""

@@ -27,11 +27,12 @@ from typing import TYPE_CHECKING, Any
 from windrow.agent.data import mounts
 from windrow.agent.launchers import Launchers
 from windrow.agent.machine import MemoryKills, shown, takers
-from windrow.agent.order import Committed, Order, Result
+from windrow.agent.order import Committed, Order
 from windrow.agent.outputs import Outputs
 from windrow.agent.piped import RESET
 from windrow.deletion import discard
 from windrow.files import NO_SPACE, disk_faults, free_bytes, is_of_disk, patiently
+from windrow.model.attempt import Attempt
 from windrow.model.cause import Cause
 
 if TYPE_CHECKING:
@@ -83,7 +84,7 @@ class Runner:
         self._environ = dict(environ)
         self._running: dict[int, _Running] = {}
         self._awaited: list[_Awaited] = []
-        self._results: list[Result] = []
+        self._results: list[Attempt] = []
         self._programs: dict[tuple[str, str], str] = {}
         self._own_peak_kib = 0
         self._memory_kills = MemoryKills()
@@ -151,7 +152,7 @@ class Runner:
             return LOOK_EVERY_S
         return None
 
-    def collect(self) -> list[Result]:
+    def collect(self) -> list[Attempt]:
         """The attempts that have ended since the last call."""
         while True:
             try:
@@ -202,7 +203,7 @@ class Runner:
         for entry in awaited:
             if (order := entry.to_start) is not None and (chosen is None or order.task in chosen):
                 self._results.append(
-                    Result(
+                    Attempt(
                         order.task, order.attempt, None, int(number), "stopped before it started"
                     )
                 )
@@ -227,7 +228,7 @@ class Runner:
                 with contextlib.suppress(ProcessLookupError, PermissionError):
                     os.kill(pid, number)
 
-    def end(self) -> list[Result]:
+    def end(self) -> list[Attempt]:
         """Kill whatever runs, wait for no file any more, and leave nothing half written; what came
         of it.
 
@@ -274,7 +275,7 @@ class Runner:
             self._spawn(order)
         else:
             why = f"its inputs cannot be copied: {why}"
-            self._results.append(Result(order.task, order.attempt, None, None, why, cause=cause))
+            self._results.append(Attempt(order.task, order.attempt, None, None, why, cause=cause))
 
     def _spawn(self, order: Order) -> None:
         """Start it, or say why that cannot be done."""
@@ -338,7 +339,7 @@ class Runner:
     ) -> None:
         os.close(out)
         _remove(order.out)
-        self._results.append(Result(order.task, order.attempt, code, None, why, cause=cause))
+        self._results.append(Attempt(order.task, order.attempt, code, None, why, cause=cause))
 
     def _program(self, name: str, path: str) -> str:
         if "/" in name:
@@ -354,7 +355,7 @@ class Runner:
         """A process has ended: its attempt has failed, or its outputs are looked at."""
         running = self._running.pop(pid)
         order = running.order
-        ended = Result(
+        ended = Attempt(
             order.task,
             order.attempt,
             exit=code if code >= 0 else None,
@@ -384,7 +385,9 @@ class Runner:
             return usage.ru_maxrss * 1024
         return 0
 
-    def _failed(self, pid: int, running: _Running, ended: Result, *, out_of_memory: bool) -> Result:
+    def _failed(
+        self, pid: int, running: _Running, ended: Attempt, *, out_of_memory: bool
+    ) -> Attempt:
         """A process has failed: why, and nothing of it is left that could meet the next attempt."""
         tail = _tail(running.out)
         if out_of_memory:
@@ -427,7 +430,7 @@ class Runner:
         return ""
 
     def _checked(
-        self, order: Order, ended: Result, outputs: Outputs, out: int, missing: str | None
+        self, order: Order, ended: Attempt, outputs: Outputs, out: int, missing: str | None
     ) -> None:
         """An attempt whose command succeeded: so has it, if its outputs are there and can be put in
         place."""
@@ -458,7 +461,7 @@ class Runner:
                 _Awaited((), inf, partial(self._kept, order, ended, move), None, move)
             )
 
-    def _kept(self, order: Order, ended: Result, move: FileMove, why: str | None) -> None:
+    def _kept(self, order: Order, ended: Attempt, move: FileMove, why: str | None) -> None:
         """What an attempt made on this node has left it, as far as it must."""
         assert self.data is not None
         if why is None:

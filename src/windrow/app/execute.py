@@ -9,15 +9,16 @@ import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from windrow.app import live_runs
+from windrow.app.arrivals import Arrivals
 from windrow.app.assembly import Ports, Wanted, assemble, outpost_at
-from windrow.app.facts import RunFacts, RunRequest, SiteFacts
+from windrow.app.facts import RunFacts, RunRequest, SiteFacts, origin_of
 from windrow.app.learning import (
     FirstPromise,
     Learning,
@@ -26,7 +27,7 @@ from windrow.app.learning import (
     errors_at,
 )
 from windrow.app.queues import no_answer, open_queue
-from windrow.app.requests import REQUEST_S, follow_requests, has_requests
+from windrow.app.requests import REQUEST_S, follow_requests
 from windrow.app.runs import RunPaths, new_run, own_root
 from windrow.app.settings import settings_of
 from windrow.app.sites import OVERHEAD_S, Reached, able_again, placing, reach, sites_again
@@ -48,7 +49,7 @@ from windrow.manager.inbox import LATE_FILES_S, PATIENCE_S
 from windrow.manager.losses import PATIENCE
 from windrow.manager.manager import Manager
 from windrow.manager.terms import Terms
-from windrow.model import Runnable
+from windrow.model import Runnable, Workflow
 from windrow.model.runnable import refuse_missing_inputs
 from windrow.model.site import Site
 from windrow.queues.port import Checked, Limits, QueueError
@@ -64,6 +65,10 @@ from windrow.version import __version__
 JOB_S = 60.0
 """Node-seconds by which one job more must pay for itself: agents have to start, and people look at
 queues."""
+SOON_S = 0.1
+"""How long it may take until tasks that joined a run that is held are planned."""
+_REST = 8
+"""How many times as long as a turn takes a manager rests while tasks join one by one."""
 if TYPE_CHECKING:
     from windrow.app.fetching import Fetching
     from windrow.forecast.waits import History
@@ -212,7 +217,7 @@ def prepare(
         from windrow.app.volumes import on_disks  # noqa: PLC0415
 
         runnable = on_disks(runnable, times)
-    sites, silent = _reached(order)
+    sites, silent = _reached(order, runnable.workflow)
     names = [reached.site.name for reached in sites]
     order = replace(order, on=names[0], also=tuple(names[1:]))
     refuse_missing_inputs(order.workflow, runnable, Path.exists, finished)
@@ -233,14 +238,15 @@ def prepare(
     return prepared
 
 
-def _reached(order: RunRequest) -> tuple[list[Reached], list[str]]:
-    """The sites that answer, and what the others said instead. NothingBegun if none answers."""
+def _reached(order: RunRequest, workflow: Workflow) -> tuple[list[Reached], list[str]]:
+    """The sites that answer, for this workflow, and what the others said instead. NothingBegun if
+    none answers."""
     sites = list[Reached]()
     silent = list[str]()
     for name in (order.on, *order.also):
         queue = open_queue(name, order.shell if name == order.on else None)
         try:
-            sites.append(reach(order, name, queue, queue.limits()))
+            sites.append(reach(order, name, queue, queue.limits(), workflow=workflow))
         except QueueError as error:
             silent.append(str(no_answer(name, error)))
     if not sites:
@@ -360,6 +366,7 @@ def _facts(prepared: Prepared, root: Path, continues: str | None) -> RunFacts:
         errors=tuple(earlier_errors(prepared.runnable, prepared.times, RunTimes)),
         created_s=time.time(),
         version=__version__,
+        origin=origin_of(settled.workflow),
         root=str(root.absolute()),
         continues=continues,
     )
@@ -446,7 +453,7 @@ def _manager(
     else:
         runnable = prepared.runnable
     if prepared is None or order.also:
-        sites = sites_again(order, facts)
+        sites = sites_again(order, facts, runnable.workflow)
     else:
         sites = list(prepared.sites)
     waits = past_waits()
@@ -541,12 +548,15 @@ def drive(
 
     An interrupt leaves everything as it is: the journal is up to date at all times.
     """
-    follow_requests(manager)
+    arrivals = cache(lambda: _arrivals(manager))
+    follow_requests(manager, arrivals)
     while not manager.is_over:
         if stop is not None and not manager.core.is_stopped and stop.exists():
             manager.stop()
+        began_s = time.process_time()
         happened = manager.step()
         tell(manager)
+        turn_s = time.process_time() - began_s
         # between decisions, look who comes and goes, if nothing else tells
         for outpost in manager.outposts:
             if outpost.ahead is not None:
@@ -554,16 +564,25 @@ def drive(
                     own = [job.id for job in outpost.placed.values() if job.id is not None]
                     outpost.ahead.glance(own, manager.now_s())
         if not manager.is_over:
-            _pause(manager, manager.next_look_s(happened=happened))
-        follow_requests(manager)
+            _pause(manager, manager.next_look_s(happened=happened), arrivals, turn_s)
+        follow_requests(manager, arrivals)
 
 
-def _pause(manager: Manager, pause_s: float) -> None:
-    """Sleep until the next look; of a run that is held, who adds tasks is not kept waiting."""
+def _arrivals(manager: Manager) -> Arrivals:
+    facts = RunFacts.read(manager.journal.facts())
+    return Arrivals(manager, facts, manager.folder.path.parent)
+
+
+def _pause(
+    manager: Manager, pause_s: float, arrivals: Callable[[], Arrivals], turn_s: float
+) -> None:
+    """Sleep until the next look. Who adds tasks to a run that is held is answered at once; what
+    comes of it is done soon, for all that came: the sooner the less a turn takes."""
     if manager.held is None:
         time.sleep(pause_s)
         return
     until = time.monotonic() + pause_s
-    folder = manager.folder.path
-    while not has_requests(folder) and (left_s := until - time.monotonic()) > 0:
+    while (left_s := until - time.monotonic()) > 0:
+        if follow_requests(manager, arrivals):
+            until = min(until, time.monotonic() + max(SOON_S, _REST * turn_s))
         time.sleep(min(REQUEST_S, left_s))

@@ -6,6 +6,9 @@ change (`trouble`, `left`, ...) is replaced by its name.
 
 from __future__ import annotations
 
+import os
+import shlex
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,6 +29,8 @@ from windrow.strategies.base import Objective
 
 GUESS_S = 60.0
 """The run time assumed for a task of which nothing is known."""
+_COMMAND_MAX = 4000
+_COMMIT_MAX = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +89,46 @@ class SiteFacts:
     limits: Limits
 
 
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """The command line, the folder in which it was typed, the host, and the commit of the
+    workflow's folder; empty: not known."""
+
+    command: str = ""
+    folder: str = ""
+    host: str = ""
+    commit: str = ""
+
+
+UNKNOWN = Origin()
+
+
+def origin_of(workflow: Path) -> Origin:
+    """Of a run of this workflow file that begins now, in this process."""
+    return Origin(
+        command=shlex.join(sys.argv)[:_COMMAND_MAX],
+        folder=str(Path.cwd()),
+        host=os.uname().nodename,
+        commit=_commit(workflow.parent),
+    )
+
+
+def _commit(folder: Path) -> str:
+    """The commit that is checked out there, as the files of git say; no git is started."""
+    try:
+        git = next(up / ".git" for up in (folder, *folder.parents) if (up / ".git").is_dir())
+        head = (git / "HEAD").read_text(encoding="utf-8").strip()
+        if not head.startswith("ref: "):
+            return head[:_COMMIT_MAX]
+        name = head.removeprefix("ref: ")
+        if (git / name).is_file():
+            return (git / name).read_text(encoding="utf-8").strip()[:_COMMIT_MAX]
+        packed = (git / "packed-refs").read_text(encoding="utf-8").splitlines()
+    except (OSError, StopIteration, UnicodeDecodeError):
+        return ""
+    return next((line.split()[0] for line in packed if line.endswith(f" {name}")), "")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunFacts:
     """The facts of a run. Those of one that cannot be read are as usual."""
@@ -106,6 +151,8 @@ class RunFacts:
     errors: tuple[float, ...] = ()
     created_s: float = 0.0
     version: str = ""
+    origin: Origin = UNKNOWN
+    """Who started it, and with what."""
     root: str = ""
     continues: str | None = None
     continued_by: str | None = None

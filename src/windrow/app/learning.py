@@ -2,7 +2,7 @@
 waited, what became of them, and how good its look ahead was."""
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
@@ -20,6 +20,7 @@ from windrow.forecast.waits import History, PastWait
 from windrow.manager.beliefs import names_at
 from windrow.manager.dispatch import Dispatch
 from windrow.model import Runnable
+from windrow.model.attempt import Attempt
 from windrow.queues.port import Life
 from windrow.story import events as e
 from windrow.story.journal import Record
@@ -78,14 +79,7 @@ class Learning:
         """Keep the run times of tasks that finished, the waits of jobs that started, and what
         became of those."""
         heard = [wait for record in records if (wait := self._hear(record)) is not None]
-        runs = [(record, run) for record in records if (run := self._past_run(record)) is not None]
-        self._times.keep(
-            [
-                one
-                for record, run in runs
-                for one in (run, *_past_sizes(record, run), *_past_fetches(record, run))
-            ]
-        )
+        self._times.keep([run for record in records for run in self._past_runs(record)])
         over = [life for record in records if (life := self._life(record)) is not None]
         for place, memory in self._waits.items():
             memory.keep([wait for name, wait in heard if name == place])
@@ -126,48 +120,48 @@ class Learning:
         span = self._started_s.pop(event.job), record.at_s
         return place.name, Life(self._dispatch.tag(event.job), nodes, *span, cause, (), node)
 
-    def _past_run(self, record: Record) -> PastRun | None:
+    def _past_runs(self, record: Record) -> Iterator[PastRun]:
         """How long the task took that finished, if one did, or would have taken at a site of the
-        usual speed."""
-        if not isinstance(record.event, e.TaskFinished) or record.detail is None:
-            return None
+        usual speed; and what it made and fetched."""
+        attempt = record.attempt
+        if not isinstance(record.event, e.TaskFinished) or attempt is None:
+            return
         workflow = self._dispatch.runnable.workflow
         task = record.event.task
-        return PastRun(
+        run = PastRun(
             workflow.name,
             workflow.kinds[task],
-            _took_s(record) * self._ran_at.get(task, self._first).speed,
+            _took_s(attempt, record.at_s) * self._ran_at.get(task, self._first).speed,
             record.at_s,
             int(workflow.cores[task]),
-            int(record.detail["peak_bytes"]),
+            attempt.peak_bytes,
         )
+        yield run
+        yield from _past_sizes(attempt, run)
+        yield from _past_fetches(attempt, run)
 
 
-def _past_sizes(record: Record, run: PastRun) -> list[PastRun]:
+def _past_sizes(attempt: Attempt, run: PastRun) -> list[PastRun]:
     """Sizes of what a task made, kept as run times are."""
-    sizes = enumerate((record.detail or {}).get("sizes", ()))
     return [
         replace(run, kind=output_kind(run.kind, at), runtime_s=float(size))
-        for at, size in sizes
+        for at, size in enumerate(attempt.sizes)
         if size
     ]
 
 
-def _past_fetches(record: Record, run: PastRun) -> list[PastRun]:
+def _past_fetches(attempt: Attempt, run: PastRun) -> list[PastRun]:
     """How long a task waited for a GB of what came to its node for it, if that was enough to
     tell."""
-    detail = record.detail or {}
-    came = sum(size for _, link, size in detail.get("moved", ()) if link in (HOME, NODES))
-    fetch_s = float(detail.get("fetch_s", 0.0))
-    if fetch_s and came >= _TELLING_BYTES:
-        return [replace(run, kind=FETCHING, runtime_s=fetch_s * 1e9 / came)]
+    came = sum(size for _, link, size in attempt.moved if link in (HOME, NODES))
+    if attempt.fetch_s and came >= _TELLING_BYTES:
+        return [replace(run, kind=FETCHING, runtime_s=attempt.fetch_s * 1e9 / came)]
     return []
 
 
-def _took_s(record: Record) -> float:
-    """How long a task ran that has finished, over all attempts that were continued."""
-    detail = record.detail or {}
-    return record.at_s - float(detail["begun"]) + float(detail.get("before_s", 0.0))
+def _took_s(attempt: Attempt, at_s: float) -> float:
+    """How long a task ran that has finished then, over all attempts that were continued."""
+    return at_s - attempt.begun + attempt.before_s
 
 
 class TaskErrors:
@@ -205,8 +199,8 @@ class TaskErrors:
                     for plan in record.event.decision.jobs
                     for task in plan.all_tasks
                 }
-            if isinstance(record.event, e.TaskFinished) and record.detail is not None:
-                took_s = max(1, round(_took_s(record)))
+            if isinstance(record.event, e.TaskFinished) and record.attempt is not None:
+                took_s = max(1, round(_took_s(record.attempt, record.at_s)))
                 site = self._site.get(record.event.task, next(iter(self._expected_s)))
                 self._heard.append(took_s / self._expected_s[site][record.event.task])
 

@@ -22,8 +22,9 @@ import json
 import logging
 import os
 import socket
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import closing, contextmanager
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import closing, contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from enum import Enum, auto
 from pathlib import Path
@@ -302,6 +303,49 @@ def _refuse_conflicts(folder: Path, own: Path, workflow: str, runnable: Runnable
             continue
         if (shared := _shared(ours, theirs)) is not None:
             raise _conflict(other, life, f"writes {shared}, which this run would also write")
+
+
+class Others:
+    """What the other live runs write, for one that is asked often. It is looked up again when one
+    of them comes or goes, else every few seconds: then some may have got more tasks."""
+
+    _EVERY_S = 5.0
+
+    def __init__(self, root: Path, own: Path) -> None:
+        self._root = root
+        self._own = own
+        self._seen: list[tuple[str, int]] | None = None
+        self._next_s = 0.0
+        self._theirs: list[tuple[RunPaths, _Life, set[str]]] = []
+
+    def refuse(self, written: Iterable[Path]) -> None:
+        """UserError if one of them writes one of these files, too."""
+        try:
+            with _registry() as folder:
+                self._look(folder)
+        except (OSError, NoHome) as error:  # no home, or not ours to write
+            logger.warning("other runs cannot be seen: %s", error)
+        if not self._theirs:
+            return
+        ours = {f"{os.path.realpath(path.parent)}/{path.name}" for path in written}
+        for other, life, theirs in self._theirs:
+            if (shared := _shared(ours, theirs)) is not None:
+                raise _conflict(other, life, f"writes {shared}, which this run would also write")
+
+    def _look(self, folder: Path) -> None:
+        with os.scandir(folder) as entries:
+            seen = sorted((one.name, one.stat().st_mtime_ns) for one in entries)
+        if seen == self._seen and time.monotonic() < self._next_s:
+            return
+        self._seen = seen
+        self._next_s = time.monotonic() + self._EVERY_S
+        self._theirs = []
+        for file in sorted(folder.glob("[0-9a-f]*")):
+            entry = _Entry.read(file)
+            if entry.run.path == self._own or (life := entry.life) is _Life.OVER:
+                continue
+            with suppress(WindrowError):  # what it writes is unknown
+                self._theirs.append((entry.run, life, _written(_last_known(entry.run, life))))
 
 
 def _last_known(run: RunPaths, life: _Life) -> Runnable:

@@ -135,6 +135,7 @@ def _slurm(
         constraint=table.constraint,
         cluster=table.cluster,
         extra=("--export=NONE", *table.extra) if far else table.extra,
+        share=table.share,
     )
     if far:
         return SlurmQueue(profile, **far)

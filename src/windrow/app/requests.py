@@ -7,12 +7,14 @@ followed: who asked looks into the journal. One that is made twice is followed o
 
 import secrets
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
 import msgspec
 
+from windrow.app.arrivals import Arrivals
+from windrow.app.new_tasks import NEW
 from windrow.app.runs import RunPaths, RunView
 from windrow.deletion import discard, put
 from windrow.errors import UserError
@@ -28,22 +30,27 @@ REQUEST_S = 0.02
 """How often one looks for requests, and for whether they were followed, of a run that is held."""
 
 
-def has_requests(folder: Path) -> bool:
-    """Whether someone has asked for something in this run's folder."""
-    return any(path.name.startswith((_RETRY, _ADD)) for path in folder.iterdir())
+def is_request(name: str) -> bool:
+    """Whether a file of this name in a run's folder asks its manager for something."""
+    return name.startswith((_RETRY, _ADD, NEW))
 
 
-def follow_requests(manager: Manager) -> None:
-    """Do what others have asked of the run's manager."""
-    for request in sorted(manager.folder.path.glob(f"{_RETRY}*")):
-        names = msgspec.json.decode(request.read_bytes(), type=list[str])
-        manager.run_again([manager.core.work.workflow.number(name) for name in names])
+def follow_requests(manager: Manager, arrivals: Callable[[], Arrivals]) -> bool:
+    """Do what others have asked of the run's manager; whether they have. `arrivals`: who takes
+    tasks of programs."""
+    folder = manager.folder.path
+    asked = sorted(path for path in folder.iterdir() if is_request(path.name))
+    for request in asked:
+        if request.name.startswith(NEW):
+            arrivals().take(request)
+        elif request.name.startswith(_ADD):
+            with suppress(UserError):  # who asked sees that it was not added, and looks why
+                manager.add(msgspec.json.decode(request.read_bytes(), type=TasksAdded))
+        else:
+            names = msgspec.json.decode(request.read_bytes(), type=list[str])
+            manager.run_again([manager.core.work.workflow.number(name) for name in names])
         discard(request)
-    for request in sorted(manager.folder.path.glob(f"{_ADD}*")):
-        with suppress(UserError):  # who asked sees that it was not added, and looks why
-            manager.add(msgspec.json.decode(request.read_bytes(), type=TasksAdded))
-            manager.run_again(())
-        discard(request)
+    return bool(asked)
 
 
 def ask_to_stop(paths: RunPaths) -> None:

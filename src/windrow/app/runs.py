@@ -437,7 +437,7 @@ class RunView(JournalView[RunJournal]):
 
             found.append(nothing_can_start(self.story))
         ids = self.story.workflow.ids
-        tasks = enumerate(self.story.tasks)
+        tasks = enumerate(self.story.tasks if self.story.has_refusals else ())
         open_tasks = (
             one for one in tasks if one[1].refused and one[1].state is not TaskState.FINISHED
         )

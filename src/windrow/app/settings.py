@@ -171,6 +171,7 @@ class SlurmTable(SiteTable, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     extra: Annotated[
         tuple[str, ...], Meta(description='a list of options such as ["--licenses=x:1"]')
     ] = ()
+    share: Annotated[Literal["", "nodes", "cores"], Meta(description='"nodes" or "cores"')] = ""
 
 
 class PbsTable(SiteTable, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -4,6 +4,7 @@ there is refused."""
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -19,9 +20,10 @@ from windrow.app.settings import settings_of
 from windrow.errors import UserError, WindrowError
 from windrow.forecast.best_effort import known_hazard
 from windrow.model import Step, Workflow, format_duration
-from windrow.model.resources import GPUS
+from windrow.model.parts import Sharing
+from windrow.model.resources import GPUS, NodeShape
 from windrow.model.site import NodeKind, Site
-from windrow.queues.port import Checked, Limits, Queue, QueueError, place_of
+from windrow.queues.port import Checked, Limits, Queue, QueueError, Shares, place_of
 from windrow.strategies.levels import Mask, able, misfits, missing
 
 if TYPE_CHECKING:
@@ -70,6 +72,7 @@ def site_of(
         setup=said.setup,
         attributes=said.attributes,
         hazard=said.hazard,
+        sharing=limits.sharing,
         **more,
     )
 
@@ -311,8 +314,23 @@ def able_again(facts: RunFacts, tasks: int) -> Sequence[int] | Mask:
     return able
 
 
-def reach(order: RunRequest, name: str, queue: Queue, limits: Limits, place: str = "") -> Reached:
-    """The site behind a queue that has answered."""
+def reach(
+    order: RunRequest,
+    name: str,
+    queue: Queue,
+    limits: Limits,
+    place: str = "",
+    workflow: Workflow | None = None,
+) -> Reached:
+    """The site behind a queue that has answered. If users share its nodes, it counts in parts that
+    suit the workflow."""
+    sharing = limits.sharing
+    if workflow is not None and sharing is not None and isinstance(queue, Shares):
+        if workflow.nodes.any():  # whole ones: then all jobs have such
+            queue = queue.in_nodes()
+            limits = queue.limits()
+        else:
+            queue = queue.in_parts(usual_part(workflow, limits.kinds, sharing))
     site = site_of(name, limits, queue, cap=order.cap, max_nodes=order.max_nodes)
     place = place or place_of(queue)
     learned = known_hazard(place, time.time())
@@ -321,12 +339,23 @@ def reach(order: RunRequest, name: str, queue: Queue, limits: Limits, place: str
     return Reached(site, limits, queue, place, order.workflow, order.max_nodes)
 
 
-def sites_again(order: RunRequest, facts: RunFacts) -> list[Reached]:
+def usual_part(workflow: Workflow, kinds: Sequence[NodeKind], sharing: Sharing) -> NodeShape:
+    """The part of nodes that most of the work takes: in such parts the queue is counted."""
+    work_s = Counter[NodeShape]()
+    for need, runtime_s in zip(workflow.needs(), workflow.runtime_s.tolist(), strict=True):
+        part = sharing.part_for(need)
+        work_s[part] += runtime_s * part.cores
+    every = [part for part, _ in work_s.most_common()]
+    held = (part for part in every if any(sharing.parts_on(part, kind.shape) for kind in kinds))
+    return next(held, every[0])
+
+
+def sites_again(order: RunRequest, facts: RunFacts, workflow: Workflow) -> list[Reached]:
     """The sites of a run that has started. If there are several, one that does not answer is taken
     as recorded."""
     if not order.also:
         queue = open_queue(order.on, order.shell)
-        return [reach(order, order.on, queue, queue.limits(), facts.place)]
+        return [reach(order, order.on, queue, queue.limits(), facts.place, workflow)]
     from windrow.queues.apart import apart  # noqa: PLC0415  (most runs have one site)
 
     settings = settings_of()
@@ -338,5 +367,5 @@ def sites_again(order: RunRequest, facts: RunFacts) -> list[Reached]:
         limits = told.limits
         with suppress(QueueError):
             limits = queue.limits()
-        sites.append(reach(order, told.name, queue, limits, told.place))
+        sites.append(reach(order, told.name, queue, limits, told.place, workflow))
     return sites

@@ -114,12 +114,8 @@ class _Lines:
                 self._say_state(number, job)
             if job.reason:
                 self._say_why(number, job)
-        for number, task in enumerate(told.story.tasks):
-            if task.state is TaskState.FAILED and number not in self._failed:
-                self._failed.add(number)
-                self._say(
-                    f"task {told.runnable.workflow.ids[number]} failed: {task.attempts[-1].why}"
-                )
+        if told.story.count(TaskState.FAILED):
+            self._say_failures()
         self._say_warnings()
         done = told.story.count(TaskState.FINISHED)
         gone_s = time.monotonic() - self._said_s
@@ -131,6 +127,13 @@ class _Lines:
                 if s in states
             ]
             self._say(f"jobs: {', '.join(jobs) or 'none'}")
+
+    def _say_failures(self) -> None:
+        for number, task in enumerate(self._told.story.tasks):
+            if task.state is TaskState.FAILED and number not in self._failed:
+                self._failed.add(number)
+                name = self._told.runnable.workflow.ids[number]
+                self._say(f"task {name} failed: {task.attempts[-1].why}")
 
     def _say_state(self, number: int, job: JobStory) -> None:
         tasks = count(len(job.plan.all_tasks), "task")

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import fields
 from operator import attrgetter
 from pathlib import Path
+from typing import get_args
 
 import msgspec
 
@@ -27,11 +28,12 @@ logger = logging.getLogger(__name__)
 Say = Callable[[str], None]
 
 _Row = tuple[str, str, int, int, float, float | None, float | None]
-_IN_ORDER = attrgetter(*(field.name for field in fields(PastJob)))
+_IN_ORDER = attrgetter(*[field.name for field in fields(PastJob)][: len(get_args(_Row))])
 
 
 class _ObservedRecord(msgspec.Struct):
-    """The file as it is written. Rows are the fields of a PastJob in their order."""
+    """The file as it is written. Rows are the fields of a PastJob in their order, without the last
+    ones: jobs that share nodes are kept in parts like ours."""
 
     format: int
     place: str

@@ -231,6 +231,7 @@ class Copying:
                     site=at.name,
                     copies=tuple(tasks),
                     offered_s=OFFER_S,
+                    part=at.work.part_of(np.array(tasks)),
                 )
 
     def _nodes(self, at: AtSite, tasks: Sequence[int]) -> int:

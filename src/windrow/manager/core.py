@@ -22,6 +22,7 @@ from __future__ import annotations
 from bisect import bisect_left, insort
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Sequence
+from itertools import pairwise
 from typing import assert_never
 
 import numpy as np
@@ -43,6 +44,7 @@ from windrow.manager.terms import Terms
 from windrow.model import Workflow
 from windrow.model.allocation import Member
 from windrow.model.cause import Cause
+from windrow.model.nodes import Need
 from windrow.storage.lifetimes import Lifetimes
 from windrow.story import events as e
 from windrow.story.events import Abandon, Action, Decide, StopJob, SubmitJob
@@ -100,6 +102,10 @@ class Core:
         self._left = np.empty(0, dtype=bool)
         self._done = list[bool]()
         self._expected = list[int]()
+        self._needs = list[Need]()
+        self._children = list[list[int]]()
+        self._open_parents = list[int]()
+        self._grown: tuple[e.TasksAdded, list[Work]] | None = None
         self._ready: list[
             tuple[int, int]
         ] = []  # by expected time, the longest first, then by number
@@ -110,42 +116,60 @@ class Core:
 
     def _take_tasks(self) -> None:
         """Take in the tasks of the work that are not here yet: at first all of them, then those
-        that are added."""
+        that are added. What is here already is not looked through."""
         workflow = self.work.workflow
         first = len(self._done)
         new = range(first, len(workflow))
-        done = (task for task in range(first) if self._done[task])
-        self._needs = workflow.needs()
-        self.temporary = Lifetimes.of(workflow, done, self.temporary)
+        if not first or workflow.has_temporary:
+            done = (task for task in range(first) if self._done[task])
+            self.temporary = Lifetimes.of(workflow, done, self.temporary)
+        self._needs += workflow.needs(slice(first, None))
         join_groups(self.sites)
-        self.site_of = np.argmax(
-            [at.of(np.ones(len(workflow), dtype=bool)) for at in self.sites], axis=0
-        ).tolist()
-        expected = [at.work.expected_s.tolist() for at in self.sites]
-        self._expected += [expected[self.site_of[task]][task] for task in new]
+        self._settle(first)
+        self._children += [[] for _ in new]
         self.job_of += [None] * len(new)
         self._done += [False] * len(new)
         self._left = np.append(self._left, np.ones(len(new), dtype=bool))
         self._open += len(new)
-        self._take_edges(workflow)
+        self._take_edges(workflow, first)
         if self.failed:
-            blocked = self._descendants(self.failed | self.blocked).intersection(new)
-            self.blocked |= blocked
-            self._left[sorted(blocked)] = False
+            self._block_added(new)
         for task in new:
             if self._open_parents[task] == 0:
                 insort(self._ready, (-self._expected[task], task))
 
-    def _take_edges(self, workflow: Workflow) -> None:
-        """Which tasks wait for which, and for how many."""
-        start = workflow.children.start.tolist()
-        index = workflow.children.index.tolist()
-        self._children: list[list[int]] = [
-            index[start[v] : start[v + 1]] for v in range(len(workflow))
-        ]
-        sources = workflow.parents.sources()
-        is_open = ~self.done()[workflow.parents.index]
-        self._open_parents = np.bincount(sources[is_open], minlength=len(workflow)).tolist()
+    def _take_edges(self, workflow: Workflow, first: int) -> None:
+        """For which tasks those from this one on wait."""
+        start = workflow.parents.start[first:].tolist()
+        index = workflow.parents.index[start[0] :].tolist()
+        for number, (begin, end) in enumerate(pairwise(start)):
+            parents = index[begin - start[0] : end - start[0]]
+            for parent in parents:
+                self._children[parent].append(first + number)
+            self._open_parents.append(sum(not self._done[parent] for parent in parents))
+
+    def _settle(self, first: int) -> None:
+        """At which site the tasks from this one on may run first, and what is expected of them
+        there."""
+        if len(self.sites) == 1:
+            self.site_of += [0] * (len(self.work.workflow) - first)
+            self._expected += self.work.expected_s[first:].tolist()
+            return
+        everything = np.ones(len(self.work.workflow), dtype=bool)
+        able = [at.of(everything)[first:] for at in self.sites]
+        sites = np.argmax(able, axis=0).tolist()
+        self.site_of += sites
+        expected = [at.work.expected_s[first:].tolist() for at in self.sites]
+        self._expected += [expected[site][n] for n, site in enumerate(sites)]
+
+    def _block_added(self, new: Iterable[int]) -> None:
+        """Tasks that joined and come after failed ones cannot run."""
+        parents = self.work.workflow.parents
+        out = self.failed | self.blocked
+        below = {task for task in new if not out.isdisjoint(parents.of(task).tolist())}
+        blocked = below | self._descendants(below)
+        self.blocked |= blocked
+        self._left[sorted(blocked)] = False
 
     @property
     def is_complete(self) -> bool:
@@ -399,7 +423,9 @@ class Core:
 
     def extended(self, event: e.TasksAdded) -> list[Work]:
         """The work of each site with tasks that join: at the first one, or any of its group that
-        can take them."""
+        can take them. Asked twice of one event it is worked out once."""
+        if self._grown is not None and self._grown[0] is event:
+            return self._grown[1]
         workflow = event.to(self.work.workflow)
         first = len(self._done)
         group = self.sites[0].group
@@ -408,12 +434,17 @@ class Core:
             for at in self.sites
         ]
         fits[0] |= ~np.any(fits, axis=0)
-        return [at.work.extended(workflow, join) for at, join in zip(self.sites, fits, strict=True)]
+        works = [
+            at.work.extended(workflow, join) for at, join in zip(self.sites, fits, strict=True)
+        ]
+        self._grown = event, works
+        return works
 
     def _tasks_added(self, event: e.TasksAdded) -> list[Action]:
         self.additions.add(event.id)
         for at, work in zip(self.sites, self.extended(event), strict=True):
             at.work = work
+        self._grown = None
         self._take_tasks()
         return self._decide_if_useful(self.sites[:1])
 

@@ -26,7 +26,7 @@ from windrow.files import append_lines, disk_faults
 from windrow.manager.core import Core
 from windrow.manager.specs import clean_up, shared_outputs, task_spec
 from windrow.model import NodeShape, Runnable, Step, Workflow
-from windrow.model.nodes import Need
+from windrow.model.nodes import NOTHING, Need
 from windrow.queues.port import JobSpec
 from windrow.storage.lifetimes import Lifetimes
 from windrow.story.local_places import LocalPlaces
@@ -62,8 +62,11 @@ def _with_memory(spec: TaskSpec, need: Need, work: Work) -> TaskSpec:
 
 
 def _shape(core: Core, number: int) -> tuple[NodeShape, Need]:
-    """What each node of a job gives it, and what the job must request of each."""
+    """What each node of a job gives it, or each part of one, and what the job must request of each
+    node."""
     job = core.jobs[number]
+    if job.plan.part is not None:
+        return job.plan.part, NOTHING
     return job.at.work.job_shape(np.array(job.plan.all_tasks))
 
 
@@ -120,8 +123,9 @@ class Dispatch:
 
     def extend(self, workflow: Workflow, steps: Iterable[Step]) -> None:
         """Tasks joined the run: its workflow now, and how the new ones are executed."""
-        self.runnable = Runnable(workflow, (*self.runnable.steps, *steps))
-        self.offers |= any(step.replicas > 1 for step in self.runnable.steps)
+        more = tuple(steps)
+        self.runnable = Runnable(workflow, self.runnable.steps + more)
+        self.offers |= any(step.replicas > 1 for step in more)
         self.copies |= self.offers
         self.__dict__.pop("_shared", None)
         self.__dict__.pop("staying", None)
@@ -170,6 +174,7 @@ class Dispatch:
             avoid=avoid,
             per_node=_shape(core, number)[1],
             notice_s=self.runnable.notice_s(plan.all_tasks),
+            part=plan.part,
         )
 
     def alike(self, numbers: Sequence[int], core: Core, most: int) -> Iterator[list[int]]:
@@ -243,6 +248,7 @@ class Dispatch:
             scratch=self.scratch,
             share=self.share if self.scratch else "",
             small_bytes=self.small_bytes if self.scratch else 0,
+            has_parts=plan.part is not None,
         )
 
     def _is_by_losses(self, plan: JobPlan) -> bool:

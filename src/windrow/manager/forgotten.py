@@ -7,6 +7,7 @@ was, looked up in the queue like any job that may not have been submitted, and h
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import ceil
 from typing import TYPE_CHECKING
 
@@ -61,6 +62,7 @@ def _plan_of(core: Core, job: JobFile) -> JobPlan:
         run_s=min(run_s, requested_s),
         requested_s=requested_s,
         site=job.site if len(core.sites) > 1 else "",
+        part=job.shape if job.has_parts else None,
     )
 
 
@@ -69,4 +71,4 @@ def _free(core: Core, plan: JobPlan) -> JobPlan:
     free = tuple(
         task for task in plan.tasks if core.job_of[task] is None and not core.is_done(task)
     )
-    return JobPlan(free, plan.nodes, plan.run_s, plan.requested_s, site=plan.site)
+    return replace(plan, tasks=free)

@@ -239,14 +239,11 @@ class Hearing:
             off_s = 0.0
         else:
             off_s = self.mirror.skew_s
-        shifted = {
-            name: getattr(word, name) - off_s
-            for name in ("at", "begun")
-            if off_s and hasattr(word, name)
-        }
-        if shifted:
-            return replace(word, **shifted)
-        return word
+        if not off_s:
+            return word
+        if isinstance(word, event_file.AttemptFinished | event_file.AttemptFailed):
+            word = replace(word, of=replace(word.of, begun=word.of.begun - off_s))
+        return replace(word, at=word.at - off_s)
 
     def _timed_status(self, status: JobStatus) -> JobStatus:
         """The same of what the queue says."""
@@ -264,9 +261,9 @@ class Hearing:
         """The same, with the place of files where it happened, if that is not home."""
         if record is None or self.mirror is None:
             return record
-        return Record(
-            record.event, {**(record.detail or {}), "files": self.mirror.name}, record.at_s
-        )
+        if record.attempt is None:
+            return record
+        return replace(record, attempt=replace(record.attempt, place=self.mirror.name))
 
     def _without_repeated_starts(self, records: list[Record]) -> list[Record]:
         """Both the queue and the agent say that a job started; the first one counts."""

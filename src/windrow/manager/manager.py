@@ -172,13 +172,15 @@ class Manager:
         self._act_on_wishes()
         return lost
 
-    def _undo_lost(self) -> list[LostFile]:
+    def _undo_lost(self, added: Iterable[int] | None = None) -> list[LostFile]:
         """Let the makers of files run again that are gone, and that tasks read which are in no
-        job."""
+        job; or those that were `added`."""
         core = self.core
-        left = [
-            task for task, job in enumerate(core.job_of) if job is None and not core.is_done(task)
-        ]
+        if added is None:
+            tasks = enumerate(core.job_of)
+            left = [task for task, job in tasks if job is None and not core.is_done(task)]
+        else:
+            left = list(added)
         is_away = is_gone_from
         if self.transfers is not None:
             self.transfers.look_for_files()
@@ -191,7 +193,11 @@ class Manager:
             return name in gone or (name not in local and is_away(workdir, name))
 
         lost = lost_files(
-            self.dispatch.runnable, left, core.is_done, is_gone, results=core.is_complete
+            self.dispatch.runnable,
+            left,
+            core.is_done,
+            is_gone,
+            results=core.is_complete and added is None,
         )
         self.undo(lost)
         return lost
@@ -207,18 +213,22 @@ class Manager:
         self._undo_lost()
 
     def add(self, added: e.TasksAdded) -> None:
-        """Add tasks to the run, once however often it is asked. `run_again` or `begin` act upon it.
+        """Add tasks to the run, once however often it is asked. The next `step` or `begin` acts
+        upon it.
 
         UserError if they do not go with the run, or would never fit; then nothing has changed.
         """
         if added.id in self.core.additions:
             return
-        self.core.extended(added)
+        now = self.now_s()
+        event = replace(added, at_s=int(now))
+        first = len(self.core.work.workflow)
+        grown = self.core.extended(event)[0].workflow
         if self.transfers is not None:
             steps = (*self.dispatch.runnable.steps, *added.added.steps)
-            self.transfers.paths_with(Runnable(added.to(self.core.work.workflow), steps))
-        now = self.now_s()
-        self.take_in([Record(replace(added, at_s=int(now)), at_s=now)])
+            self.transfers.paths_with(Runnable(grown, steps))
+        self.take_in([Record(event, at_s=now)])
+        self._undo_lost(range(first, len(grown)))
 
     def undo(
         self,
@@ -420,16 +430,18 @@ class Manager:
             case e.RunClosed():
                 self.held = None
             case e.TaskStarted():
-                self.dispatch.count_attempt(event.task, (record.detail or {}).get("attempt", 1))
+                number = record.attempt.number if record.attempt else 1
+                self.dispatch.count_attempt(event.task, number)
             case e.TaskFinished() | e.TaskKept():
                 made = self.core.work.workflow.outputs.of(event.task).tolist()
                 self.dispatch.sizes |= zip(
-                    made, (record.detail or {}).get("sizes", ()), strict=False
+                    made, record.attempt.sizes if record.attempt else (), strict=False
                 )
             case e.TaskUndone():
                 self.dispatch.undone[event.task] += 1
             case e.TaskDropped():
-                self._volume_lost |= (record.detail or {}).get("cause") == Cause.VOLUME
+                lost = record.attempt
+                self._volume_lost |= lost is not None and lost.cause == Cause.VOLUME
             case e.TasksAdded():
                 self.dispatch.extend(self.core.work.workflow, event.added.steps)
             case (

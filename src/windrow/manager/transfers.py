@@ -29,6 +29,7 @@ from windrow.files import append_lines
 from windrow.manager import moving
 from windrow.manager.inbox import PollTimes
 from windrow.model import Runnable
+from windrow.model.attempt import Attempt
 from windrow.queues.port import QueueError
 from windrow.story import events as e
 from windrow.story.journal import Record
@@ -165,12 +166,14 @@ class Transfers:
         """Keep the picture of the files."""
         catalogue = self.catalogue
         event = record.event
-        detail = record.detail or {}
         self._changed = True
         for place in self.mirrors:  # more may follow
             self._paces.setdefault(place, PollTimes()).hurry()
-        if isinstance(event, e.TaskFinished | e.TaskKept):
-            catalogue.made(event.task, detail.get("files", HOME), detail.get("sizes", ()))
+        if isinstance(event, e.TaskFinished):
+            attempt = record.attempt or Attempt(event.task)
+            catalogue.made(event.task, attempt.place, attempt.sizes)
+        elif isinstance(event, e.TaskKept):
+            catalogue.made(event.task, HOME, (record.detail or {}).get("sizes", ()))
         elif isinstance(event, e.TaskUndone):
             for files in self.under_way.values():
                 files.difference_update(catalogue.paths.makes[event.task])

@@ -1,15 +1,95 @@
-"""Why an agent left its job, as a value. Standard library only: agents write it, and everyone who
-tells of a run reads it.
+"""What an agent says of an attempt at a task, and why it left its job, as values. Standard library
+only: agents write them, the journal keeps them whole, and everyone who tells of a run reads them.
 
-Rule: what is decided by it is decided by the value; sentences are for people.
+Rule 1: what is decided by a reason is decided by the value; sentences are for people.
+Rule 2: there is one record of an attempt. Who measures something more adds a field here, sets it in
+`agent.runner`, and shows it; nothing between them names it.
 """
 
 from __future__ import annotations
 
+import signal
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
 from enum import StrEnum
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from windrow.model.cause import Cause
+
+
+class Moved(NamedTuple):
+    """A file of an attempt on a node with a disk of its own, how it came or went, and bytes."""
+
+    file: str
+    link: str
+    size_bytes: int
+
+
+@dataclass(slots=True)
+class Attempt:
+    """One try at a task, as its agent knows it. An empty `why` of one that has ended means that it
+    succeeded; else `cause` says what failed it.
+
+    It is not changed once it was told; whoever knows more makes another one (`replace`).
+    """
+
+    task: int
+    number: int = 0
+    """How often it had been tried, this time included; 0: the latest try in its job."""
+    exit: int | None = None
+    signal: int | None = None
+    why: str = ""
+    cpu_s: float = 0.0
+    peak_bytes: int = 0
+    """Of memory; 0 if it was too little to be told."""
+    tail: str = ""
+    """The last lines that it printed."""
+    cause: str = ""
+    sizes: tuple[int, ...] = ()
+    """Bytes of its outputs, in their order, if it succeeded; of a folder, of all that is in it."""
+    local: tuple[str, ...] = ()
+    """Outputs that were on its node alone when it ended."""
+    moved: tuple[Moved, ...] = ()
+    """What came to its node for it, was found there, or left it, if that has a disk of its own."""
+    fetch_s: float = 0.0
+    """How long it waited for what came to its node."""
+    begun: float = 0.0
+    before_s: float = 0.0
+    """What earlier attempts had done and kept, up to the checkpoint from which it continued."""
+    nodes: tuple[int, ...] = ()
+    near_bytes: int = 0
+    """Of what it read, so much was on its first node alone when it started."""
+    job: int = -1
+    """In which it ran, if that has to be said; -1: the one of whose agent this is known."""
+    place: str = ""
+    """Of files, where it ran; empty: home."""
+
+    @property
+    def may_be_stop(self) -> bool:
+        """Whether it looks like the end of a task that was told to go or killed, with its job, its
+        node or alone."""
+        stops = (signal.SIGTERM, signal.SIGKILL)
+        return self.signal in stops or self.exit in [128 + stop for stop in stops]
+
+    def told(self) -> dict[str, Any]:
+        """What it says beside what is usual."""
+        return {
+            name: value
+            for name, usual in _USUAL.items()
+            if (value := getattr(self, name)) is not usual and value != usual
+        }
+
+    @staticmethod
+    def of(told: Mapping[str, Any]) -> Attempt:
+        """The attempt of which this was told, read from JSON. TypeError if that cannot be."""
+        lists = {name: tuple(told[name]) for name in _LISTS if name in told}
+        if "moved" in lists:
+            lists["moved"] = tuple(Moved(*one) for one in lists["moved"])
+        return Attempt(**{**told, **lists})
+
+
+_USUAL: dict[str, Any] = {field.name: field.default for field in fields(Attempt)}
+_LISTS = [name for name, usual in _USUAL.items() if usual == ()]
 
 
 class Leave(StrEnum):

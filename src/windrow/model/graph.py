@@ -48,6 +48,12 @@ class Adjacency:
         np.cumsum(np.bincount(source, minlength=n), out=start[1:])
         return Adjacency(start, np.ascontiguousarray(target[order], dtype=np.int64))
 
+    def followed_by(self, lists: Iterable[Sequence[int]]) -> Adjacency:
+        """The same with more vertices behind its own, which have these neighbours."""
+        more = Adjacency.from_lists(lists)
+        start = np.concatenate([self.start, more.start[1:] + self.edges])
+        return Adjacency(start, np.concatenate([self.index, more.index]))
+
     @property
     def vertices(self) -> int:
         """How many vertices."""

@@ -14,6 +14,7 @@ from windrow.model.resources import NodeShape, meet
 
 if TYPE_CHECKING:
     from windrow.model.conditions import Attributes
+    from windrow.model.parts import Sharing
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +46,7 @@ class Site:
     runs are kept there; setup: what the shell of a job does before its agent starts. attributes:
     what the user says of it, for conditions. hazard: how jobs there are lost, as far as it is
     known; max_preemptions: how often a task may be preempted there before it goes elsewhere.
+    sharing: how users share nodes, if jobs here are to have parts of them (`model.parts`).
     """
 
     name: str
@@ -67,6 +69,7 @@ class Site:
     attributes: Attributes = field(default_factory=dict)
     hazard: Hazard = NO_HAZARD
     max_preemptions: float = 2
+    sharing: Sharing | None = None
     settings: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:

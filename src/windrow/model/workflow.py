@@ -12,9 +12,11 @@ from __future__ import annotations
 
 import math
 import posixpath
+from collections import ChainMap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import count
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -132,21 +134,39 @@ class Workflow:
         """How many of each named resource tasks need; a name is here only if some task needs
         it."""
         self.parents = parents
-        self.children = parents.reversed()
+        self._order_known: tuple[Ints, Ints] | None = None
         self.files: tuple[File, ...] = tuple(files)
         self.inputs = _adjacency_or_none(inputs, n)
         self.outputs = _adjacency_or_none(outputs, n)
         self.commands: Mapping[int, tuple[str, ...]] = dict(commands or {})
+        """What tasks run, by number; and tasks of workflows that this one has grown into."""
         self.mended_run_times = mended_run_times
         """How many run times of its source lay slightly below zero and were read as 0."""
         self.guessed_run_times = guessed_run_times
         """How many run times its source does not state: placeholders stand for them."""
         self._check()
-        order, levels = self._order_and_levels()
-        self.order: Ints = _column(order, np.int64)
+        self._sorted()
+
+    @cached_property
+    def children(self) -> Adjacency:
+        """The tasks that wait for each task."""
+        return self.parents.reversed()
+
+    @property
+    def order(self) -> Ints:
         """Task numbers in a topological order."""
-        self.levels: Ints = _column(levels, np.int64)
+        return self._sorted()[0]
+
+    @property
+    def levels(self) -> Ints:
         """Each task's level: the longest hop count from an entry."""
+        return self._sorted()[1]
+
+    def _sorted(self) -> tuple[Ints, Ints]:
+        if self._order_known is None:
+            order, levels = self._order_and_levels()
+            self._order_known = _column(order, np.int64), _column(levels, np.int64)
+        return self._order_known
 
     def _order_and_levels(self) -> tuple[Ints, Ints]:
         try:
@@ -198,19 +218,68 @@ class Workflow:
         closed.
         """
         if folder:
-            old = [task.named_from(folder) for task in self]
-        else:
-            old = list(self)
+            renamed = [replace(file, id=whole_path(folder, file.id)) for file in self.files]
+            before = Workflow.from_tasks(
+                self.name, (task.named_from(folder) for task in self), renamed
+            )
+            return before.extended(tasks, files)
         new = list(tasks)
-        writer = {file: task.id for task in old for file in task.outputs}
+        names = self._names
+        if names.size != (len(self), len(self.files)):  # it has grown into another workflow, too
+            names = _Names(self)
         for task in new:
-            _refuse_second_writer(task, writer)
-        known: dict[str, File] = {}
-        for file in self.files:
-            name = whole_path(folder, file.id)
-            known[name] = replace(file, id=name)
-        more = (file for file in files if file.id not in known)
-        return Workflow.from_tasks(self.name, (*old, *new), (*known.values(), *more))
+            _refuse_second_writer(task, names, self)
+        own = {task.id for task in new}
+        _refuse_duplicates("task", [*(t for t in own if t in names.tasks), *own], len(own))
+        inside = [replace(t, parents=tuple(p for p in t.parents if p in own)) for t in new]
+        more = Workflow.from_tasks(self.name, inside, (f for f in files if f.id not in names.files))
+        first = len(self)
+        number = {task.id: first + i for i, task in enumerate(new)}
+        known = ChainMap(number, names.tasks)
+        parents = [_numbers(task, task.parents, known) for task in new]
+        _refuse_parents_twice(new)
+        return self._with(more, parents, names)
+
+    def _with(self, more: Workflow, parents: Sequence[Sequence[int]], names: _Names) -> Workflow:
+        """This workflow with the tasks of another behind its own, which have these parents.
+
+        Both are valid. It costs little however large this one is: no column of it is looked
+        through, and its names are known to both.
+        """
+        grown = object.__new__(Workflow)
+        grown.name = self.name
+        grown.ids = self.ids + more.ids
+        grown.kinds = self.kinds + more.kinds
+        for column in ("runtime_s", "cores", "nodes", "memory_bytes", "disk_bytes"):
+            setattr(grown, column, _joined(getattr(self, column), getattr(more, column)))
+        grown.counts = {
+            name: _joined(
+                self.counts.get(name, np.zeros(len(self), dtype=np.int64)),
+                more.counts.get(name, np.zeros(len(more), dtype=np.int64)),
+            )
+            for name in sorted({*self.counts, *more.counts})
+        }
+        grown.parents = self.parents.followed_by(parents)
+        new = [file for file in more.files if file.id not in names.files]
+        grown.files = self.files + tuple(new)
+        places = dict(zip((file.id for file in new), count(len(self.files)), strict=False))
+        at = ChainMap(places, names.files)
+        lists = (
+            [[at[more.files[f].id] for f in used.of(task).tolist()] for task in range(len(more))]
+            for used in (more.inputs, more.outputs)
+        )
+        grown.inputs, grown.outputs = (
+            used.followed_by(numbers)
+            for used, numbers in zip((self.inputs, self.outputs), lists, strict=True)
+        )
+        names.commands.update((len(self) + task, words) for task, words in more.commands.items())
+        grown.commands = names.commands
+        grown.mended_run_times = self.mended_run_times
+        grown.guessed_run_times = self.guessed_run_times
+        grown._order_known = None
+        names.add(grown, len(self), len(self.files))
+        grown.__dict__["_names"] = names
+        return grown
 
     def with_times(self, runtime_s: Floats) -> Workflow:
         """The same workflow with other run times."""
@@ -305,11 +374,38 @@ class Workflow:
 
     def number(self, task_id: str) -> int:
         """The number of the task with this id. KeyError if there is none."""
-        return self._numbers[task_id]
+        found = self._names.tasks[task_id]
+        if found >= len(self):  # of a workflow that this one has grown into
+            raise KeyError(task_id)
+        return found
+
+    def maker(self, file: int) -> int | None:
+        """The task that writes this file, the last one if several do; None: no task does."""
+        found = self._names.makers.get(file)
+        if found is None or found < len(self):
+            return found
+        return next((task for task in range(len(self)) if file in self.outputs.of(task)), None)
+
+    def maker_of(self, name: str) -> str | None:
+        """The id of the task that writes the file of this name; None: no task does."""
+        file = self._names.files.get(name, len(self.files))
+        if file >= len(self.files) or (task := self.maker(file)) is None:
+            return None
+        return self.ids[task]
 
     @cached_property
-    def _numbers(self) -> dict[str, int]:
-        return {task_id: i for i, task_id in enumerate(self.ids)}
+    def _names(self) -> _Names:
+        return _Names(self)
+
+    @property
+    def has_temporary(self) -> bool:
+        """Whether a file is not to be kept."""
+        return self._names.has_temporary
+
+    @property
+    def has_bound(self) -> bool:
+        """Whether a file must not leave its site."""
+        return self._names.has_bound
 
     @cached_property
     def edge_bytes(self) -> Ints:
@@ -441,6 +537,43 @@ class Workflow:
             raise WorkflowError(f"a dependency is given twice: {_some(found, len(twice))}")
 
 
+class _Names:
+    """Tasks and files of a workflow by name, and of those that it has grown into: an entry stays
+    true, so that each needs to be made once."""
+
+    def __init__(self, workflow: Workflow) -> None:
+        self.tasks: dict[str, int] = {}
+        self.files: dict[str, int] = {}
+        self.makers: dict[int, int] = {}
+        """The last task that writes each file, by numbers."""
+        self.commands = {
+            task: words for task, words in workflow.commands.items() if task < len(workflow)
+        }
+        self.has_temporary = False
+        self.has_bound = False
+        self.size = (0, 0)
+        self.add(workflow, 0, 0)
+
+    def add(self, workflow: Workflow, task: int, file: int) -> None:
+        """The workflow has these and more: its tasks and files from these numbers on are new."""
+        self.tasks.update(zip(workflow.ids[task:], count(task), strict=False))
+        for number, one in enumerate(workflow.files[file:], file):
+            self.files[one.id] = number
+            self.has_temporary |= one.keep is False
+            self.has_bound |= bool(one.stays)
+        made = workflow.outputs
+        begin = int(made.start[task])
+        writers = np.repeat(np.arange(task, len(workflow)), np.diff(made.start[task:]))
+        self.makers.update(zip(made.index[begin:].tolist(), writers.tolist(), strict=True))
+        self.size = (len(workflow), len(workflow.files))
+
+
+def _joined(before: NDArray[Any], after: NDArray[Any]) -> NDArray[Any]:
+    column = np.concatenate([before, after])
+    column.flags.writeable = False
+    return column
+
+
 def _column(values: NDArray[Any], dtype: type[Any]) -> NDArray[Any]:
     column = np.array(values, dtype=dtype)
     column.flags.writeable = False
@@ -463,24 +596,36 @@ def _count_columns(tasks: Sequence[Task]) -> dict[str, Ints]:
     """How many of each named resource the tasks need, one column for each."""
     counts: dict[str, Ints] = {}
     for i, task in enumerate(tasks):
-        for resource, count in task.counts:
-            counts.setdefault(resource, np.zeros(len(tasks), dtype=np.int64))[i] = count
+        for resource, amount in task.counts:
+            counts.setdefault(resource, np.zeros(len(tasks), dtype=np.int64))[i] = amount
     return counts
 
 
-def _refuse_second_writer(task: Task, writer: Mapping[str, str]) -> None:
-    """No task may write what another writes already, or into its folder if it does not follow
-    it: that one may replace the folder, and all that is in it."""
+def _refuse_second_writer(task: Task, names: _Names, workflow: Workflow) -> None:
+    """No task may write what another of the workflow writes already, or into its folder if it does
+    not follow it: that one may replace the folder, and all that is in it."""
+
+    def writer(file: str) -> str | None:
+        made_by = names.makers.get(names.files.get(file, -1))
+        return None if made_by is None else workflow.ids[made_by]
+
     for file in task.outputs:
-        if file in writer:
-            raise WorkflowError(f"{task.id} writes {file}, and so does {writer[file]}")
+        if (other := writer(file)) is not None:
+            raise WorkflowError(f"{task.id} writes {file}, and so does {other}")
         folders = map(str, PurePosixPath(file).parents)
-        made = next((folder for folder in folders if folder in writer), None)
-        if made is not None and writer[made] not in task.parents:
+        made = next((folder for folder in folders if writer(folder)), None)
+        if made is not None and writer(made) not in task.parents:
             raise WorkflowError(
-                f"{task.id} writes {file} in {made}, which {writer[made]} makes, but is not "
+                f"{task.id} writes {file} in {made}, which {writer(made)} makes, but is not "
                 "after it"
             )
+
+
+def _refuse_parents_twice(tasks: Iterable[Task]) -> None:
+    for task in tasks:
+        if len(set(task.parents)) < len(task.parents):
+            twice = next(p for p in task.parents if task.parents.count(p) > 1)
+            raise WorkflowError(f"a dependency is given twice: {task.id} after {twice}")
 
 
 def whole_path(folder: str, name: str) -> str:

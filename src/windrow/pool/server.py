@@ -20,13 +20,14 @@ from typing import Any
 from windrow.agent.crew import Crew
 from windrow.agent.guard import guarded
 from windrow.agent.hosts import Hosts
-from windrow.agent.order import Order, Result, order_for
+from windrow.agent.order import Order, order_for
 from windrow.agent.signals import SteadyClock, Wake
 from windrow.errors import OutsideError, UserError, WindrowError
 from windrow.files import disk_faults, kill_marked
 from windrow.forecast.best_effort import Memory
 from windrow.forecast.runtimes import PastRun, RunTimes
 from windrow.manager.specs import clean_up, task_spec
+from windrow.model.attempt import Attempt
 from windrow.pool import events as e
 from windrow.pool.admission import refuse_misfits
 from windrow.pool.core import PoolAttempt, PoolCore, alone_s
@@ -204,7 +205,7 @@ class PoolServer:
             self._live[self._keys] = _Live(attempt)
             self._placement.ask(self._keys, self._core.workflows[attempt.number].need(attempt.task))
 
-    def _ended(self, result: Result) -> None:
+    def _ended(self, result: Attempt) -> None:
         live = self._live.pop(result.task)
         self._placement.free(result.task)
         attempt = live.attempt

@@ -17,6 +17,7 @@ from typing import Protocol, runtime_checkable
 from windrow.errors import OutsideError, UserError
 from windrow.model.cause import Cause
 from windrow.model.nodes import NOTHING, Need
+from windrow.model.parts import Sharing
 from windrow.model.resources import NodeShape
 from windrow.model.site import NodeKind
 
@@ -61,8 +62,9 @@ class JobSpec:
     job. `tag` is its name in the queue (letters, digits, `-`, `_`, `.`). `output` is the file that
     gets what it prints. `avoid` are nodes that it should not get, if the queue can be told so.
     `per_node` is what each of its nodes must have for it, beyond what all nodes have: 0 of whatever
-    does not matter. `notice_s`: how long before it takes the nodes away the queue should send
-    SIGUSR1, if it can; 0: it need not.
+    does not matter. `part`: if it asks for parts of nodes, what each of them has; `nodes` is then
+    how many, on whichever nodes have room. `notice_s`: how long before it takes the nodes away the
+    queue should send SIGUSR1, if it can; 0: it need not.
     """
 
     tag: str
@@ -74,6 +76,7 @@ class JobSpec:
     avoid: tuple[str, ...] = ()
     per_node: Need = NOTHING
     notice_s: int = 0
+    part: NodeShape | None = None
 
     @property
     def limit_s(self) -> int:
@@ -115,7 +118,7 @@ class Limits:
     `narrow` says what sets `max_nodes`, for people; `left_out`, which nodes do not count since one
     alone is more than a job may have. `kinds` are the nodes by what they have, if that is known;
     `shape` is what each has at least. `room_bytes`: for the files of a run that begins in this
-    folder now.
+    folder now. `sharing`: how users share nodes, if a job can have parts of them.
     """
 
     nodes: int
@@ -131,6 +134,7 @@ class Limits:
     narrow: str = ""
     left_out: str = ""
     kinds: tuple[NodeKind, ...] = ()
+    sharing: Sharing | None = None
     room_bytes: int | None = field(default=None, compare=False)  # it changes all the time
 
     @property
@@ -146,7 +150,12 @@ class Limits:
 @dataclass(frozen=True, slots=True)
 class OthersJob:
     """A job of anyone, as the queue shows it. Waiting jobs are listed in the order in which the
-    queue takes them."""
+    queue takes them.
+
+    Of queues whose jobs share nodes: its `cores`, its memory and its `hosts`, and whether it
+    `is_alone` on its nodes. `nodes` is then how many parts like ours it takes, if it is known what
+    those are.
+    """
 
     id: str
     nodes: int
@@ -155,6 +164,10 @@ class OthersJob:
     started_s: float | None
     priority: float
     user: str
+    cores: int = 0
+    memory_bytes: int = 0
+    is_alone: bool = False
+    hosts: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,7 +202,8 @@ class PastJob:
     """A job of anyone, waiting, running or over. Times are seconds since the epoch, None if it
     has not come so far.
 
-    What was cancelled before it ran does not count: it took no nodes.
+    What was cancelled before it ran does not count: it took no nodes. `cores`, `memory_bytes`: as
+    those of an `OthersJob`.
     """
 
     id: str
@@ -199,6 +213,8 @@ class PastJob:
     submitted_s: float
     started_s: float | None = None
     ended_s: float | None = None
+    cores: int = 0
+    memory_bytes: int = 0
 
     @property
     def run_s(self) -> float | None:
@@ -254,6 +270,17 @@ class Accounts(Protocol):
 
         Raises QueueError if they do not answer. A site may show each user no jobs but their own.
         """
+
+
+@runtime_checkable
+class Shares(Protocol):
+    """A queue whose jobs may have parts of nodes, where users share these (`Limits.sharing`)."""
+
+    def in_parts(self, part: NodeShape) -> Queue:
+        """The same queue, which counts nodes and jobs in such parts."""
+
+    def in_nodes(self) -> Queue:
+        """The same queue for jobs that have whole nodes, although they could have parts."""
 
 
 def place_of(queue: Queue) -> str:

@@ -54,7 +54,7 @@ def array_name(specs: Sequence[JobSpec]) -> str:
     for spec in specs:
         check_form(spec)
         both = [
-            (job.nodes, job.per_node, job.walltime_s, job.workdir, job.notice_s)
+            (job.nodes, job.per_node, job.part, job.walltime_s, job.workdir, job.notice_s)
             for job in (first, spec)
         ]
         if both[0] != both[1]:

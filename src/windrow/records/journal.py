@@ -30,7 +30,7 @@ from windrow.records.lock import holder_of
 E = TypeVar("E")
 J = TypeVar("J", bound="Journal[Any]")
 
-FORMAT = 3
+FORMAT = 4
 _FACTS = "CREATE TABLE facts (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;"
 _KEEP_FACT = "INSERT OR REPLACE INTO facts VALUES (?, ?)"
 _SETTLING_MS = 1000

@@ -5,12 +5,15 @@ Series colours are those of Okabe and Ito, which people with any colour vision c
 darkened or lightened to stand out from the ground; marks differ in shape as well.
 """
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from html import escape
 from pathlib import Path
 
+from windrow.report.script import policy, script
+from windrow.report.script import style as script_style
 from windrow.version import __version__
 
 
@@ -19,30 +22,63 @@ def _style() -> str:
     return Path(__file__).with_suffix(".css").read_text(encoding="utf-8")
 
 
-def page(title: str, lead: str, sections: Iterable[str]) -> str:
-    """A whole document; `title` and `lead` are plain text, sections are HTML."""
+@dataclass(frozen=True, slots=True)
+class Lively:
+    """What makes a page more than a printout: data for its script (`report.script`), packed as text
+    without markup, and after how many seconds to look again (0: never)."""
+
+    data: str
+    every_s: float = 0.0
+
+
+def page(title: str, lead: str, sections: Iterable[str], lively: Lively | None = None) -> str:
+    """A whole document; `title` and `lead` are plain text, sections are HTML.
+
+    Its policy forbids whatever is not in the page, all scripts but the one of `lively` included.
+    """
     body = "\n".join(sections)
+    text = style = attributes = scripts = ""
+    if lively is not None:
+        text = script()
+        style = script_style()
+        attributes = f' data-every="{lively.every_s:g}"'
+        scripts = (
+            f'<script type="application/octet-stream" id="data">{lively.data}</script>\n'
+            f"<script>{text}</script>\n"
+        )
+    if lead:
+        lead = f'<p class="lead">{escape(lead)}</p>\n'
     return f"""<!DOCTYPE html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="{policy(text)}">
+<meta name="referrer" content="no-referrer">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <title>{escape(title)}</title>
-<style>{_style()}</style>
+<style>{_style()}{style}</style>
 </head>
-<body>
+<body{attributes}>
 <h1>{escape(title)}</h1>
-<p class="lead">{escape(lead)}</p>
+{lead}<main>
 {body}
+</main>
 <footer>Made by Windrow {escape(__version__)}. This page is one file and needs nothing else.</footer>
-</body>
+{scripts}</body>
 </html>
 """  # noqa: E501
 
 
-def section(title: str, *parts: str) -> str:
-    """A part of the page under its own heading."""
-    return "\n".join([f"<section><h2>{escape(title)}</h2>", *parts, "</section>"])
+def section(title: str, *parts: str, plain: bool = False) -> str:
+    """A part of the page under its own heading, which can be linked to. `plain`: only a page
+    without scripts shows it."""
+    css = ""
+    if plain:
+        css = ' class="plain"'
+    anchor = re.sub(r"[^a-z0-9]+", "-", title.lower()).strip("-")
+    return "\n".join(
+        [f'<section id="{anchor}"{css}><h2>{escape(title)}</h2>', *parts, "</section>"]
+    )
 
 
 def figure(svg: str, caption: str, legend: str = "") -> str:

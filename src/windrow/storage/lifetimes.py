@@ -115,6 +115,8 @@ class Lifetimes:
 
 def temporary_files(workflow: Workflow) -> tuple[dict[str, int], dict[str, set[int]]]:
     """Files that are not to be kept, with the task that makes each, and the tasks that read it."""
+    if not workflow.has_temporary:
+        return {}, {}
     names = [file.id for file in workflow.files]
     temporary = {n for n, file in enumerate(workflow.files) if file.keep is False}
     if not temporary:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import posixpath
 from bisect import bisect_right
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
@@ -112,13 +113,22 @@ class NodeTime:
 
 @dataclass(frozen=True, slots=True)
 class KindTimes:
-    """The finished tasks of one kind: how long they ran, and how long they were expected to."""
+    """The finished tasks of one kind: how long they ran, and how long they were expected to.
+
+    `quartiles` are the least, three quarters and most of the run times; `core_s` and `cpu_s` the
+    mean core time that they took and CPU time that they used; `node_s` is the sum of the node time
+    of all of them; `failed` are attempts that came to nothing.
+    """
 
     name: str
     tasks: int
+    failed: int
     mean_s: float
     longest_s: float
     expected_s: float
+    quartiles: tuple[float, float, float, float, float]
+    node_s: float
+    core_s: float
     cpu_s: float
     peak_bytes: int
 
@@ -182,17 +192,11 @@ def node_time(run: RecordedRun, job: int | None = None) -> NodeTime:
     else:
         jobs = {job: story.jobs[job]}
     allocated = allocated_s(jobs.values(), until_s)
-    whole = story.workflow.nodes.tolist()
-    needed = story.workflow.cores.tolist()
     used = lost = copies = cpu_s = 0.0
     for task in range(len(story.tasks)) if job is None else story.jobs[job].plan.all_tasks:
         for attempt in story.tasks[task].attempts:
             if job is None or attempt.job == job:
-                if whole[task]:
-                    taken = max(1, len(attempt.nodes)) * cores
-                else:
-                    taken = min(needed[task], cores)
-                core_s = taken * attempt_s(attempt, until_s)
+                core_s = cores_of(story, task, attempt, cores) * attempt_s(attempt, until_s)
                 cpu_s += attempt.cpu_s
                 if attempt.outcome.is_in_vain:
                     lost += core_s
@@ -305,24 +309,56 @@ def _tails(path: str) -> list[str]:
     return ["/".join(parts[n:]) for n in range(len(parts))]
 
 
-def kind_times(story: RunStory) -> list[KindTimes]:
-    """The kinds of the tasks that finished, those with most work first."""
+def kind_times(story: RunStory, cores: int = 1) -> list[KindTimes]:
+    """The kinds of the tasks that finished, those with most work first. `cores`: those of a
+    node."""
     found: dict[str, list[tuple[int, TaskAttempt]]] = {}
+    failed = Counter[str]()
     for task, attempt in attempts(story):
         if attempt.outcome is AttemptState.FINISHED:
             found.setdefault(story.workflow.kinds[task], []).append((task, attempt))
-    times = [_kind(story, name, done) for name, done in found.items()]
+        failed[story.workflow.kinds[task]] += attempt.outcome.is_in_vain
+    times = [_kind(story, name, done, failed[name], max(1, cores)) for name, done in found.items()]
     return sorted(times, key=lambda kind: (-kind.mean_s * kind.tasks, kind.name))
 
 
-def _kind(story: RunStory, name: str, done: Sequence[tuple[int, TaskAttempt]]) -> KindTimes:
-    ran = [attempt.before_s + attempt_s(attempt, 0.0) for _, attempt in done]
+def _kind(
+    story: RunStory, name: str, done: Sequence[tuple[int, TaskAttempt]], failed: int, cores: int
+) -> KindTimes:
+    ran = sorted(attempt.before_s + attempt_s(attempt, 0.0) for _, attempt in done)
+    core_s = sum(
+        cores_of(story, task, attempt, cores) * attempt_s(attempt, 0.0) for task, attempt in done
+    )
     return KindTimes(
         name=name,
         tasks=len(done),
+        failed=failed,
         mean_s=sum(ran) / len(ran),
-        longest_s=max(ran),
+        longest_s=ran[-1],
         expected_s=sum(float(story.workflow.runtime_s[task]) for task, _ in done) / len(done),
+        quartiles=_quartiles(ran),
+        node_s=core_s / cores,
+        core_s=core_s / len(done),
         cpu_s=sum(attempt.cpu_s for _, attempt in done) / len(done),
         peak_bytes=max(attempt.peak_bytes for _, attempt in done),
     )
+
+
+def _quartiles(values: Sequence[float]) -> tuple[float, float, float, float, float]:
+    """The least, the three quartiles and the greatest of sorted values; between two of them in
+    proportion."""
+
+    def at(part: float) -> float:
+        place = part * (len(values) - 1)
+        low = int(place)
+        high = min(low + 1, len(values) - 1)
+        return values[low] + (place - low) * (values[high] - values[low])
+
+    return values[0], at(0.25), at(0.5), at(0.75), values[-1]
+
+
+def cores_of(story: RunStory, task: int, attempt: TaskAttempt, cores: int) -> int:
+    """How many cores an attempt took: its share of a node, or all of its whole nodes."""
+    if story.workflow.nodes[task]:
+        return max(1, len(attempt.nodes)) * cores
+    return min(int(story.workflow.cores[task]), cores)

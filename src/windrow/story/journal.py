@@ -13,6 +13,7 @@ from typing import Any, ClassVar, get_args
 
 import msgspec
 
+from windrow.model.attempt import Attempt
 from windrow.records.compact import as_json
 from windrow.records.journal import Journal
 from windrow.story.events import Event
@@ -20,15 +21,16 @@ from windrow.story.events import Event
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """An event with what is known of it beyond what the core needs: exit codes, memory, last lines
-    of output.
+    """An event with what is known of it beyond what the core needs.
 
-    `at_s` is its exact time, if the core counts whole seconds.
+    `at_s` is its exact time, if the core counts whole seconds. `attempt`: what its agent says of
+    the attempt at a task of which the event is.
     """
 
     event: Event
     detail: Mapping[str, Any] | None = None
     at_s: float = -1.0
+    attempt: Attempt | None = None
 
     def __post_init__(self) -> None:
         if self.at_s < 0:
@@ -67,12 +69,19 @@ class QueueWords:
 NO_WORDS = QueueWords()
 
 
+_ATTEMPT = msgspec.json.Decoder(Attempt)
+
+
+def _json_or_none(value: object) -> bytes | None:
+    return None if value is None else as_json(value)
+
+
 class RunJournal(Journal[Event]):
     """One run's journal."""
 
     kinds: ClassVar = {kind: kind.__name__ for kind in get_args(Event)}
     tables = """
-CREATE TABLE events (seq INTEGER PRIMARY KEY, at_s REAL NOT NULL, kind TEXT NOT NULL, body BLOB NOT NULL, detail BLOB);
+CREATE TABLE events (seq INTEGER PRIMARY KEY, at_s REAL NOT NULL, kind TEXT NOT NULL, body BLOB NOT NULL, detail BLOB, attempt BLOB);
 CREATE TABLE offsets (job INTEGER PRIMARY KEY, bytes INTEGER NOT NULL);
 CREATE TABLE predictions (
     job INTEGER NOT NULL, source TEXT NOT NULL, at_s REAL NOT NULL,
@@ -84,12 +93,13 @@ CREATE TABLE predictions (
         """Keep these records for good, with how far the event files of these jobs have been
         read."""
         rows = [
-            (*self._row(r.event), r.at_s, None if r.detail is None else as_json(r.detail))
+            (*self._row(r.event), r.at_s, _json_or_none(r.detail), _json_or_none(r.attempt))
             for r in records
         ]
         with self._transaction() as db:
             db.executemany(
-                "INSERT INTO events (kind, body, at_s, detail) VALUES (?, ?, ?, ?)", rows
+                "INSERT INTO events (kind, body, at_s, detail, attempt) VALUES (?, ?, ?, ?, ?)",
+                rows,
             )
             if offsets:
                 db.executemany(
@@ -108,8 +118,17 @@ CREATE TABLE predictions (
     ) -> Iterator[tuple[int, Record]]:
         """Numbered records, in order, from the one after `after` on; only those of these kinds,
         if any are given."""
-        for seq, event, (at_s, detail) in self._read(after, kinds, ", at_s, detail"):
-            yield seq, Record(event, None if detail is None else msgspec.json.decode(detail), at_s)
+        more = ", at_s, detail, attempt"
+        for seq, event, (at_s, detail, attempt) in self._read(after, kinds, more):
+            yield (
+                seq,
+                Record(
+                    event,
+                    None if detail is None else msgspec.json.decode(detail),
+                    at_s,
+                    None if attempt is None else _ATTEMPT.decode(attempt),
+                ),
+            )
 
     def offsets(self) -> dict[int, int]:
         """How far the agents' event files have been read, by job."""

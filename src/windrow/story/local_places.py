@@ -29,10 +29,10 @@ class LocalPlaces:
     def note(self, record: Record) -> None:
         """Take in what happened."""
         event = record.event
-        detail = record.detail or {}
-        if isinstance(event, e.TaskFinished) and "local" in detail:
-            self.at |= dict.fromkeys(detail["local"], detail["job"])
-            self._maker |= dict.fromkeys(detail["local"], event.task)
+        attempt = record.attempt
+        if isinstance(event, e.TaskFinished) and attempt is not None and attempt.local:
+            self.at |= dict.fromkeys(attempt.local, attempt.job)
+            self._maker |= dict.fromkeys(attempt.local, event.task)
         elif self.at and isinstance(event, e.TaskUndone):
             self._forget(name for name, maker in self._maker.items() if maker == event.task)
         elif self.at and isinstance(event, e.FilesMoved | e.FilesGone):

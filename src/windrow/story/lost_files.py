@@ -50,24 +50,14 @@ def lost_files(
     workflow = runnable.workflow
     steps = runnable.steps
     is_gone = is_gone or is_gone_from
-    maker_of = {
-        f: task for task in range(len(workflow)) for f in workflow.outputs.of(task).tolist()
-    }
     found: dict[int, LostFile] = {}
     if results:
-        read = set(workflow.inputs.index.tolist())
-    else:
-        read = set(maker_of)
-    for f, maker in maker_of.items():
-        if f not in read and maker not in found and is_done(maker):
-            name = workflow.files[f].id
-            if workflow.files[f].keep is not False and is_gone(steps[maker].workdir, name):
-                found[maker] = LostFile(maker, name)
+        found = _lost_results(runnable, is_done, is_gone)
     stack = sorted({*left, *found}, reverse=True)
     while stack:
         reader = stack.pop()
         for f in workflow.inputs.of(reader).tolist():
-            made_by = maker_of.get(f)
+            made_by = workflow.maker(f)
             name = workflow.files[f].id
             if made_by is None or made_by in found or not is_done(made_by):
                 continue
@@ -75,6 +65,23 @@ def lost_files(
                 found[made_by] = LostFile(made_by, name, reader)
                 stack.append(made_by)
     return [found[maker] for maker in sorted(found)]
+
+
+def _lost_results(
+    runnable: Runnable, is_done: Callable[[int], bool], is_gone: Callable[[str, str], bool]
+) -> dict[int, LostFile]:
+    """Files that no task reads, and that are gone."""
+    workflow = runnable.workflow
+    read = set(workflow.inputs.index.tolist())
+    found: dict[int, LostFile] = {}
+    for f in dict.fromkeys(workflow.outputs.index.tolist()):
+        maker = workflow.maker(f)
+        if f in read or maker is None or maker in found or not is_done(maker):
+            continue
+        file = workflow.files[f]
+        if file.keep is not False and is_gone(runnable.steps[maker].workdir, file.id):
+            found[maker] = LostFile(maker, file.id)
+    return found
 
 
 def unfinished(runnable: Runnable, tasks: Iterable[int]) -> list[LostFile]:

@@ -8,12 +8,13 @@ the same ones, so that its story is told by the same code. States and what may f
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, get_args
 
-from windrow.agent.order import Moved
 from windrow.model import Workflow
+from windrow.model.attempt import Attempt
 from windrow.model.cause import Cause
 from windrow.story import events as e
 from windrow.story.avoidance import Avoidance
@@ -25,34 +26,13 @@ from windrow.strategies import Decision, JobPlan
 
 
 @dataclass(slots=True)
-class TaskAttempt:
-    """One try at a task."""
+class TaskAttempt(Attempt):
+    """One try at a task: what its agent says of it, and what became of it. `job`: in which it
+    ran."""
 
-    job: int
-    started_s: float
-    nodes: tuple[int, ...] = ()
+    started_s: float = 0.0
     ended_s: float | None = None
     outcome: AttemptState = AttemptState.RUNNING
-    exit: int | None = None
-    signal: int | None = None
-    why: str = ""
-    cause: str = ""
-    tail: str = ""
-    peak_bytes: int = 0
-    cpu_s: float = 0.0
-    sizes: tuple[int, ...] = ()
-    """Bytes of each output, if it finished."""
-    number: int = 1
-    """What its agent called it, and its output."""
-    before_s: float = 0.0
-    """What earlier attempts had done and kept."""
-    near_bytes: int = 0
-    """Of what it read, so much was on its node alone when it started."""
-    local: tuple[str, ...] = ()
-    """Outputs that were on its node alone when it finished."""
-    moved: tuple[Moved, ...] = ()
-    """What came to its node for it, was found there, or left it, if that has a disk of its
-    own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,6 +171,11 @@ class RunStory:
     held: e.RunHeld | None = None
     """Who keeps the run open for tasks to come; None: no one does."""
     additions: list[Addition] = field(default_factory=list)
+    counts: Counter[TaskState] = field(default_factory=Counter)
+    """How many tasks are in each state."""
+    has_refusals: bool = False
+    """Whether a disk refused what some task made."""
+    _additions: dict[str, int] = field(default_factory=dict)
     avoidance: Avoidance = field(default_factory=Avoidance, compare=False)
     """Nodes on which jobs failed."""
     copied: dict[int, set[int]] = field(default_factory=dict)
@@ -205,18 +190,22 @@ class RunStory:
     @staticmethod
     def of(workflow: Workflow, records: Iterable[Record]) -> RunStory:
         """The story that these records tell of the workflow."""
-        story = RunStory(workflow, [TaskStory() for _ in range(len(workflow))])
+        tasks = [TaskStory() for _ in range(len(workflow))]
+        story = RunStory(workflow, tasks, counts=Counter({TaskState.PENDING: len(tasks)}))
         for record in records:
             story.hear(record)
         return story
 
     def count(self, state: TaskState) -> int:
         """How many tasks are in this state."""
-        return sum(task.state == state for task in self.tasks)
+        return self.counts[state]
 
     def addition(self, name: str) -> Addition | None:
         """What was added by the request of this id; None: nothing was."""
-        return next((one for one in self.additions if one.event.id == name), None)
+        number = self._additions.get(name)
+        if number is None:
+            return None
+        return self.additions[number]
 
     @property
     def added(self) -> int:
@@ -263,25 +252,36 @@ class RunStory:
     @property
     def is_complete(self) -> bool:
         """Whether every task is done."""
-        return all(task.state == TaskState.FINISHED for task in self.tasks)
+        return self.counts[TaskState.FINISHED] == len(self.tasks)
 
     def hear(self, record: Record) -> None:
         """One record more."""
         self.local.note(record)
-        self.take_in(record.event, record.at_s, record.detail)
+        self.take_in(record.event, record.at_s, record.detail, record.attempt)
 
-    def take_in(self, event: e.Event, at_s: float, detail: Mapping[str, Any] | None = None) -> None:
-        """One event more, with its exact time and what is known of it beyond what the core
-        needs."""
+    def take_in(
+        self,
+        event: e.Event,
+        at_s: float,
+        detail: Mapping[str, Any] | None = None,
+        attempt: Attempt | None = None,
+    ) -> None:
+        """One event more, with its exact time and what is known of it beyond what the core needs:
+        of the attempt at a task, if that is what it is about."""
         if (
             not isinstance(event, e.RunBegan) or self.begun_s is None
         ):  # to look again is no progress
             self.last_s = max(self.last_s, at_s)
-        _TOLD[type(event)](self, event, at_s, detail or _NOTHING)
+        if isinstance(event, AttemptEvent):
+            _OF_ATTEMPTS[type(event)](self, event, at_s, attempt or Attempt(event.task))
+        else:
+            _TOLD[type(event)](self, event, at_s, detail or _NOTHING)
 
     def _move(self, task: TaskStory, state: TaskState) -> None:
         if state is not task.state and state not in TASK_MOVES[task.state]:
             self.strays.append((task.state, state))
+        self.counts[task.state] -= 1
+        self.counts[state] += 1
         task.state = state
 
     def _run_began(self, event: e.RunBegan, at_s: float, _detail: Any) -> None:
@@ -329,12 +329,13 @@ class RunStory:
 
     def _tasks_added(self, event: e.TasksAdded, at_s: float, _detail: Any) -> None:
         first = len(self.tasks)
-        out = (TaskState.FAILED, TaskState.BLOCKED)
         self.workflow = event.to(self.workflow)
         self.tasks += [TaskStory() for _ in event.added.tasks]
+        self.counts[TaskState.PENDING] += len(event.added.tasks)
+        self._additions.setdefault(event.id, len(self.additions))
         self.additions.append(Addition(at_s, first, len(event.added.tasks), event))
-        for number in [n for n, task in enumerate(self.tasks) if task.state in out]:
-            self._block(number)
+        for number in range(first, len(self.tasks)):
+            self._block_if_waiting(number)
 
     def _jobs_planned(self, event: e.JobsPlanned, at_s: float, detail: Any) -> None:
         self.decisions.append(DecisionStory(at_s, event.decision, str(detail.get("forecast", ""))))
@@ -448,19 +449,20 @@ class RunStory:
             if task.job is None:
                 self._block_if_waiting(number)
 
-    def _task_started(self, event: e.TaskStarted, at_s: float, detail: Any) -> None:
+    def _task_started(self, event: e.TaskStarted, at_s: float, told: Attempt) -> None:
         task = self.tasks[event.task]
         task.job = event.job
         if task.state != TaskState.FINISHED:  # in a job that was given up
             self._move(task, TaskState.RUNNING)
         task.attempts.append(
             TaskAttempt(
-                event.job,
-                at_s,
-                nodes=tuple(detail.get("nodes", ())),
-                number=detail.get("attempt", len(task.attempts) + 1),
+                event.task,
+                told.number or len(task.attempts) + 1,
                 before_s=task.saved_s,
-                near_bytes=detail.get("near_bytes", 0),
+                nodes=told.nodes,
+                near_bytes=told.near_bytes,
+                job=event.job,
+                started_s=at_s,
             )
         )
 
@@ -474,10 +476,10 @@ class RunStory:
                 self._cut_short(task, attempt, at_s, "its time in this job was over", "")
                 self._move(task, TaskState.SUBMITTED)
 
-    def _task_finished(self, event: e.TaskFinished, at_s: float, detail: Any) -> None:
+    def _task_finished(self, event: e.TaskFinished, at_s: float, told: Attempt) -> None:
         task = self.tasks[event.task]
         self.copied.get(event.task, set()).clear()
-        _attempt_over(task, AttemptState.FINISHED, at_s, detail)
+        _attempt_over(task, AttemptState.FINISHED, at_s, told)
         self._move(task, TaskState.FINISHED)
 
     def _task_kept(self, event: e.TaskKept, _at_s: float, detail: Any) -> None:
@@ -486,53 +488,52 @@ class RunStory:
         lists: Any = {key: tuple(detail.get(key, ())) for key in ("hosts", "sizes")}
         task.kept = Kept(**{**detail, **lists})
 
-    def _task_retried(self, event: e.TaskRetried, at_s: float, detail: Any) -> None:
+    def _task_retried(self, event: e.TaskRetried, at_s: float, told: Attempt) -> None:
         task = self.tasks[event.task]
-        _attempt_over(task, AttemptState.FAILED, at_s, detail)
+        _attempt_over(task, AttemptState.FAILED, at_s, told)
         runs = any(one.outcome is AttemptState.RUNNING for one in task.attempts)
         # else it has finished in a job that was given up, or another attempt goes on
         if task.state != TaskState.FINISHED and not runs:
             self._move(task, TaskState.SUBMITTED)
 
-    def _task_failed(self, event: e.TaskFailed, at_s: float, detail: Any) -> None:
+    def _task_failed(self, event: e.TaskFailed, at_s: float, told: Attempt) -> None:
         task = self.tasks[event.task]
-        _attempt_over(task, AttemptState.FAILED, at_s, detail)
+        _attempt_over(task, AttemptState.FAILED, at_s, told)
         if task.state != TaskState.FINISHED:
             self._move(task, TaskState.FAILED)
             self._block(event.task)
 
-    def _task_dropped(self, event: e.TaskDropped, at_s: float, detail: Any) -> None:
+    def _task_dropped(self, event: e.TaskDropped, at_s: float, told: Attempt) -> None:
         task = self.tasks[event.task]
-        cause = detail.get("cause")
         left: tuple[TaskState, ...] = (TaskState.SUBMITTED,)
-        if cause == Cause.SUPERSEDED:
-            _attempt_over(task, AttemptState.SUPERSEDED, at_s, {**detail, "job": event.job})
-        elif cause in (Cause.VOLUME, Cause.MEMORY):
-            _attempt_over(task, AttemptState.LOST, at_s, {**detail, "job": event.job})
+        if told.cause == Cause.SUPERSEDED:
+            _attempt_over(task, AttemptState.SUPERSEDED, at_s, replace(told, job=event.job))
+        elif told.cause in (Cause.VOLUME, Cause.MEMORY):
+            _attempt_over(task, AttemptState.LOST, at_s, replace(told, job=event.job))
             left = (TaskState.SUBMITTED, TaskState.RUNNING)
         else:
-            task.dropped.append((event.job, str(detail.get("why", ""))))
+            task.dropped.append((event.job, told.why))
         self._leave(event.task, event.job, left)
 
-    def _copy_failed(self, event: e.CopyFailed, _at_s: float, detail: Any) -> None:
+    def _copy_failed(self, event: e.CopyFailed, _at_s: float, told: Attempt) -> None:
         task = self.tasks[event.task]
-        task.dropped.append((event.job, str(detail.get("why", ""))))
+        task.dropped.append((event.job, told.why))
         self._leave(event.task, event.job, (TaskState.SUBMITTED,))
         if task.state is TaskState.PENDING:
             self._move(task, TaskState.FAILED)
             self._block(event.task)
 
-    def _disk_refused(self, event: e.DiskRefused, at_s: float, detail: Any) -> None:
+    def _disk_refused(self, event: e.DiskRefused, at_s: float, told: Attempt) -> None:
         task = self.tasks[event.task]
         task.refused.append((event.job, event.why))
+        self.has_refusals = True
         if event.is_final:
-            _attempt_over(
-                task, AttemptState.FAILED, at_s, {**detail, "job": event.job, "why": event.why}
-            )
+            refused = replace(told, job=event.job, why=event.why)
+            _attempt_over(task, AttemptState.FAILED, at_s, refused)
             self._move(task, TaskState.FAILED)
             self._block(event.task)
         elif task.state is TaskState.RUNNING:
-            _attempt_over(task, AttemptState.LOST, at_s, {**detail, "job": event.job})
+            _attempt_over(task, AttemptState.LOST, at_s, replace(told, job=event.job))
             self._move(task, TaskState.SUBMITTED)
 
     def _task_undone(self, event: e.TaskUndone, at_s: float, detail: Any) -> None:
@@ -572,28 +573,25 @@ class RunStory:
                 stack += self.workflow.children.of(number).tolist()
 
 
-def _attempt_over(task: TaskStory, outcome: AttemptState, at_s: float, detail: Any) -> None:
+def _attempt_over(task: TaskStory, outcome: AttemptState, at_s: float, told: Attempt) -> None:
     """The latest attempt is over, or the one of this number, or in the job that was given up and
     has finished it."""
-    job = detail.get("job")
-    number = detail.get("attempt")
-    mine = [a for a in reversed(task.attempts) if a.job == job or job is None]
-    attempt = next((a for a in mine if a.number == number), mine[0] if mine else None)
+    mine = [one for one in reversed(task.attempts) if told.job in (one.job, -1)]
+    attempt = next((one for one in mine if one.number == told.number), mine[0] if mine else None)
     if attempt is None:
         return
     attempt.outcome = outcome
     attempt.ended_s = at_s
-    attempt.started_s = detail.get("begun", attempt.started_s)
-    for name in _MEASURED.intersection(detail):
-        setattr(attempt, name, detail[name])
-    attempt.sizes = tuple(detail.get("sizes", ()))
-    attempt.local = tuple(detail.get("local", ()))
-    attempt.moved = tuple(Moved(*one) for one in detail.get("moved", ()))
+    attempt.started_s = told.begun or attempt.started_s
+    attempt.sizes = attempt.local = attempt.moved = ()
+    of_its_start = ("task", "number", "job", "nodes", "near_bytes", "before_s", "begun")
+    for name, value in told.told().items():
+        if name not in of_its_start:
+            setattr(attempt, name, value)
 
 
 _BEATEN = "another attempt finished first"
 _NOTHING: Mapping[str, Any] = {}
-_MEASURED = frozenset(("exit", "signal", "why", "cause", "tail", "peak_bytes", "cpu_s"))
 _TOLD: Mapping[type[e.Event], Callable[[RunStory, Any, float, Any], None]] = {
     e.RunBegan: RunStory._run_began,
     e.RunStopped: RunStory._run_stopped,
@@ -602,18 +600,30 @@ _TOLD: Mapping[type[e.Event], Callable[[RunStory, Any, float, Any], None]] = {
     e.TasksAdded: RunStory._tasks_added,
     e.JobsPlanned: RunStory._jobs_planned,
     **dict.fromkeys(get_args(e.JobEvent), RunStory._job),
-    e.TaskStarted: RunStory._task_started,
     e.TaskCheckpointed: RunStory._task_checkpointed,
-    e.TaskFinished: RunStory._task_finished,
     e.TaskKept: RunStory._task_kept,
-    e.TaskRetried: RunStory._task_retried,
-    e.TaskFailed: RunStory._task_failed,
-    e.TaskDropped: RunStory._task_dropped,
-    e.CopyFailed: RunStory._copy_failed,
-    e.DiskRefused: RunStory._disk_refused,
     e.TaskUndone: RunStory._task_undone,
     **dict.fromkeys(
         get_args(e.FileEvent), lambda story, event, _at_s, _detail: story.transferred(event)
     ),
 }
 """What each event says."""
+AttemptEvent = (
+    e.TaskStarted
+    | e.TaskFinished
+    | e.TaskRetried
+    | e.TaskFailed
+    | e.TaskDropped
+    | e.CopyFailed
+    | e.DiskRefused
+)
+_OF_ATTEMPTS: Mapping[type[AttemptEvent], Callable[[RunStory, Any, float, Attempt], None]] = {
+    e.TaskStarted: RunStory._task_started,
+    e.TaskFinished: RunStory._task_finished,
+    e.TaskRetried: RunStory._task_retried,
+    e.TaskFailed: RunStory._task_failed,
+    e.TaskDropped: RunStory._task_dropped,
+    e.CopyFailed: RunStory._copy_failed,
+    e.DiskRefused: RunStory._disk_refused,
+}
+"""The same of events of attempts."""

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import errno
 import re
+from dataclasses import replace
 from typing import assert_never
 
 from windrow.agent import event_file as agent
-from windrow.model.attempt import DONE, NOTICED, OUT_OF_TIME, Leaving
+from windrow.model.attempt import DONE, NOTICED, OUT_OF_TIME, Attempt, Leaving
 from windrow.model.cause import Cause
 from windrow.queues.port import JobState, JobStatus
 from windrow.story import events as e
@@ -36,20 +37,42 @@ def from_agent(job: int, record: agent.Record) -> Record | None:
     event = _event(job, record)
     if event is None:
         return None
-    if isinstance(event, e.FilesMoved):
-        return Record(event, None, record.at)
-    # asdict() would copy deeply, which was a third of what the manager did while tasks were short
-    detail = {
-        name: getattr(record, name)
-        for name in record.__slots__
-        if name not in ("at", "task", "final", "has_failed")
-    }
-    for name in agent.SELDOM:
-        if not detail.get(name, True):
-            del detail[name]
-    if "local" in detail:  # which is true as long as this job has its nodes
-        detail["job"] = job
-    return Record(event, detail, record.at)
+    return Record(event, _detail(record), record.at, _attempt(job, record))
+
+
+def _detail(record: agent.Record) -> dict[str, object] | None:
+    """What is known beside, of what is no attempt."""
+    match record:
+        case agent.AgentStarted():
+            return {
+                "host": record.host,
+                "pid": record.pid,
+                "queue_id": record.queue_id,
+                "hosts": record.hosts,
+                "by_job": record.by_job,
+            }
+        case agent.CommitFailed():
+            return {"file": record.file, "errno": record.errno}
+    return None
+
+
+def _attempt(job: int, record: agent.Record) -> Attempt | None:
+    """The attempt of which the agent tells. If outputs are on its node alone it says in which job:
+    that is true as long as this job has its nodes."""
+    match record:
+        case agent.AttemptFinished() if record.of.local:
+            return replace(record.of, job=job)
+        case agent.AttemptStarted() | agent.AttemptFinished() | agent.AttemptFailed():
+            return record.of
+        case agent.AttemptSaved():
+            return Attempt(record.task, record.attempt)
+        case agent.AttemptLost():
+            return Attempt(record.task, why=record.why, cause=record.cause, job=job)
+        case agent.TaskDeclined():
+            return Attempt(record.task, why=record.why)
+        case agent.CommitFailed():
+            return Attempt(record.task, cause=record.cause, job=job)
+    return None
 
 
 def _event(job: int, record: agent.Record) -> e.Event | None:
@@ -116,14 +139,15 @@ def _refused(job: int, record: agent.CommitFailed) -> e.DiskRefused:
 def from_given_up(job: int, record: agent.Record) -> Record | None:
     """The same of a job that was given up: all that counts is what it finished, and is not on its
     nodes alone."""
-    counts = isinstance(record, agent.AttemptFinished) and not record.local
+    counts = isinstance(record, agent.AttemptFinished) and not record.of.local
     if counts:
         heard = from_agent(job, record)
     else:
         heard = None
     if heard is None:
         return None
-    return Record(heard.event, {**(heard.detail or {}), "job": job}, heard.at_s)
+    assert heard.attempt is not None
+    return replace(heard, attempt=replace(heard.attempt, job=job))
 
 
 def is_given_up(record: Record) -> bool:

@@ -18,6 +18,7 @@ import numpy as np
 
 from windrow.model import is_never
 from windrow.model.graph import Ints
+from windrow.model.resources import NodeShape
 from windrow.strategies.levels import Levels, Mask, Work
 
 Forecast = Callable[[Ints, Ints], Ints]
@@ -33,7 +34,8 @@ class JobPlan:
     `site` is the name of the site to which it goes; empty if there is only one. (Strategies know
     one and leave it empty.) `copies`: tasks of other jobs that it runs as well; the first attempt
     to finish counts. `offered_s`: how long running jobs with idle nodes may take it over before it
-    is submitted.
+    is submitted. `part`: if it asks for parts of nodes, what each has; `nodes` is then how many.
+    (Strategies count parts as nodes, and leave it empty: see `decided`.)
     """
 
     tasks: tuple[int, ...]
@@ -44,6 +46,7 @@ class JobPlan:
     site: str = ""
     copies: tuple[int, ...] = ()
     offered_s: int = 0
+    part: NodeShape | None = None
 
     @property
     def all_tasks(self) -> tuple[int, ...]:
@@ -220,6 +223,14 @@ class LooksAhead(Strategy, Protocol):
 def decided(strategy: Strategy, view: View) -> Decision:
     """What the strategy decides, without jobs that could never start as the queue stands; then
     `why` says so."""
+    decision = _decided(strategy, view)
+    if view.work.site.sharing is None:
+        return decision
+    jobs = (replace(job, part=view.work.part_of(np.array(job.all_tasks))) for job in decision.jobs)
+    return replace(decision, jobs=tuple(jobs))
+
+
+def _decided(strategy: Strategy, view: View) -> Decision:
     nodes = view.work.cluster_nodes
     if nodes < 1:
         return Decision(why="no node accepts new jobs now")

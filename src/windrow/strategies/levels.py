@@ -23,9 +23,10 @@ from windrow.errors import UserError
 from windrow.model import NEVER_S, Adjacency, NodeShape, Workflow, order_and_levels
 from windrow.model.allocation import Member, lasting_s
 from windrow.model.nodes import Need, Nodes, lacking
+from windrow.model.parts import parts_of
 from windrow.model.resources import amount_text, meet
 from windrow.model.runnable import Step
-from windrow.model.site import Site
+from windrow.model.site import NodeKind, Site
 
 if TYPE_CHECKING:
     from windrow.storage.demand import SpaceLimit
@@ -158,14 +159,12 @@ class Work:
         self.mine = mine
         self.expected_s = expected_s
         self.site = site
-        self.kinds = tuple(
-            replace(kind, shape=kind.shape.only(workflow.resources)) for kind in site.kinds
-        )
-        """The kinds of nodes, without what no task needs."""
+        self.kinds = self._kinds()
+        """The kinds of nodes, or of parts of nodes, without what no task needs."""
         self.shape = meet(kind.shape for kind in self.kinds)
         """What every node has."""
-        self.cluster_nodes = site.job_nodes
-        """The most nodes of a job now."""
+        self.cluster_nodes = self._job_nodes()
+        """The most nodes of a job now, or parts of nodes."""
         self._levels: dict[bytes, Levels] = {}
         self._steps_left = _STEPS
         self.kept_runs: dict[tuple[bool, NodeShape], Ints] = {}  # for `compiled`
@@ -173,6 +172,29 @@ class Work:
         self._is_alike = _alike(workflow, np.arange(len(workflow)))
         self._narrower: dict[int, Work] = {}
         self._refuse_misfits()
+
+    def _kinds(self) -> tuple[NodeKind, ...]:
+        kinds = self.site.kinds
+        if self.site.sharing is not None:
+            if self.mine is None:
+                tasks = np.arange(len(self.workflow))
+            else:
+                tasks = np.flatnonzero(self.mine)
+            kinds = parts_of(self.workflow.needs(tasks), kinds, self.site.sharing) or kinds
+        resources = self.workflow.resources
+        return tuple(replace(kind, shape=kind.shape.only(resources)) for kind in kinds)
+
+    def _job_nodes(self) -> int:
+        if self.site.sharing is None:
+            return self.site.job_nodes
+        most = max(kind.count for kind in self.kinds)
+        return most if self.site.max_nodes is None else min(most, self.site.max_nodes)
+
+    def part_of(self, tasks: Ints) -> NodeShape | None:
+        """What a job of these tasks has in place of each whole node; None: whole nodes."""
+        if self.site.sharing is None:
+            return None
+        return self.job_shape(tasks)[0]
 
     def expecting(self, expected_s: Ints) -> Work:
         """The same with other expected times."""
@@ -189,7 +211,7 @@ class Work:
         if need.nodes:
             return 0
         least = need._replace(memory_bytes=0)
-        able = (kind.shape for kind in self.kinds if least.fits(kind.shape))
+        able = (kind.shape for kind in self.site.kinds if least.fits(kind.shape))
         return max((shape.memory_bytes or 0 for shape in able), default=0)
 
     def extended(self, workflow: Workflow, join: Mask | None = None) -> Work:
@@ -225,6 +247,9 @@ class Work:
         able = [
             kind for kind, held in zip(self.kinds, self._held, strict=True) if held[tasks].all()
         ]
+        if self.site.sharing is not None and able:  # parts of the same nodes: they do not add up
+            most = max(kind.count for kind in able)
+            return meet(kind.shape for kind in able), min(self.cluster_nodes, most)
         if len(able) in (0, len(self.kinds)):
             return self.shape, self.cluster_nodes
         return meet(kind.shape for kind in able), min(
@@ -406,10 +431,10 @@ def able(workflow: Workflow, site: Site, steps: Sequence[Step] = (), first: int 
     for where in dict.fromkeys(step.where for step in steps if step.where):
         mine = [n for n, step in enumerate(steps, first) if step.where == where]
         found[mine] &= ~_refused(workflow, site, where)[mine]
-    away = np.array(
-        [bool(file.stays) and file.stays != site.name for file in workflow.files], dtype=bool
-    )
-    if away.any():
+    if workflow.has_bound:
+        away = np.array(
+            [bool(file.stays) and file.stays != site.name for file in workflow.files], dtype=bool
+        )
         for files in (workflow.inputs, workflow.outputs):
             found[files.sources()[away[files.index]]] = False
     return found

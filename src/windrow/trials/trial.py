@@ -25,6 +25,7 @@ from windrow.manager.space import space_for
 from windrow.manager.terms import NO_COPIES, CopyRules, Terms
 from windrow.model import Task, Workflow
 from windrow.model.allocation import Allocation
+from windrow.model.attempt import Attempt
 from windrow.model.cause import Cause
 from windrow.model.checkpoint import Checkpoint
 from windrow.model.failures import NO_FAILURES, Failures
@@ -51,6 +52,13 @@ _CAUSES = {
 """Why a cluster ends a job that has not done its work, and in which words."""
 
 
+def _attempt(event: e.Event, nodes: Nodes) -> Attempt | None:
+    """What an agent would say of an attempt that has started."""
+    if isinstance(event, e.TaskStarted) and nodes:
+        return Attempt(event.task, nodes=nodes)
+    return None
+
+
 @dataclass
 class Trial:
     """A finished run in simulation: its events, with the nodes of each task that started."""
@@ -63,14 +71,14 @@ class Trial:
     def records(self) -> Iterator[Record]:
         """As a journal would have them."""
         for event, nodes in self.events:
-            yield Record(event, {"nodes": nodes} if nodes else None)
+            yield Record(event, attempt=_attempt(event, nodes))
 
     @cached_property
     def story(self) -> RunStory:
         """What became of its jobs and tasks."""
         story = RunStory.of(self.workflow, ())
         for event, nodes in self.events:
-            story.take_in(event, event.at_s, {"nodes": nodes} if nodes else None)
+            story.take_in(event, event.at_s, attempt=_attempt(event, nodes))
         return story
 
     @cached_property

@@ -21,7 +21,7 @@ from windrow.agent.event_file import (
     Writer,
 )
 from windrow.agent.event_file import AttemptFailed as Failed
-from windrow.model.attempt import DONE
+from windrow.model.attempt import DONE, Attempt
 
 pytestmark = pytest.mark.slow
 
@@ -113,8 +113,13 @@ def test_a_failure_has_its_exit_code_and_last_lines_and_stops_its_descendants(ru
     )
     assert code == 0
     (failed,) = run.failed()
-    assert (failed.exit, failed.signal, failed.final, failed.why) == (3, None, True, "exit code 3")
-    assert failed.tail.splitlines() == [str(n) for n in range(4981, 5001)]
+    assert (failed.of.exit, failed.of.signal, failed.final, failed.of.why) == (
+        3,
+        None,
+        True,
+        "exit code 3",
+    )
+    assert failed.of.tail.splitlines() == [str(n) for n in range(4981, 5001)]
     assert [event.task for event in run.of(TaskDeclined)] == [1, 2]
     assert "'t0', on which it depends, failed" in run.of(TaskDeclined)[0].why
 
@@ -123,24 +128,24 @@ def test_last_lines_cannot_steer_a_terminal(run: Run) -> None:
     run.run(
         shell(0, r"printf 'a\tb \033[1;31mred\033[0m \033]0;title\007 \302\233 \303\251\n'; exit 1")
     )
-    assert run.failed()[0].tail == "a\tb red ]0;title  é"
+    assert run.failed()[0].of.tail == "a\tb red ]0;title  é"
 
 
 def test_a_task_killed_from_outside_says_by_what(run: Run) -> None:
     run.run(shell(0, "kill -KILL $$"), shell(1, "kill -SEGV $$"))
     by = {failed.task: failed for failed in run.failed()}
-    assert by[0].signal == 9
-    assert "SIGKILL" in by[0].why
-    assert "memory" in by[0].why
-    assert (by[1].signal, by[1].exit) == (11, None)
+    assert by[0].of.signal == 9
+    assert "SIGKILL" in by[0].of.why
+    assert "memory" in by[0].of.why
+    assert (by[1].of.signal, by[1].of.exit) == (11, None)
 
 
 def test_retries_are_as_many_as_said(run: Run, tmp_path: Path) -> None:
     third = f"echo x >> '{tmp_path}/tries'; test $(wc -l < '{tmp_path}/tries') -eq 3"
     run.run(shell(0, third, retries=5), shell(1, "echo $WINDROW_ATTEMPT; false", retries=2))
     assert run.finished() == [0]
-    assert [(f.attempt, f.final) for f in run.failed() if f.task == 0] == [(1, False), (2, False)]
-    assert [(f.attempt, f.final, f.tail) for f in run.failed() if f.task == 1] == [
+    assert [(f.of.number, f.final) for f in run.failed() if f.task == 0] == [(1, False), (2, False)]
+    assert [(f.of.number, f.final, f.of.tail) for f in run.failed() if f.task == 1] == [
         (1, False, "1"),
         (2, False, "2"),
         (3, True, "3"),
@@ -153,9 +158,9 @@ def test_a_missing_output_is_a_failure(run: Run, tmp_path: Path) -> None:
     run.run(made, shell(1, "echo nothing; echo x > other", outputs=("other", "not made"), **here))
     assert run.finished() == [0]
     (failed,) = run.failed()
-    assert failed.exit == 0
-    assert failed.why == f"exit code 0, but its output {tmp_path}/not made is missing"
-    assert failed.tail == "nothing"
+    assert failed.of.exit == 0
+    assert failed.of.why == f"exit code 0, but its output {tmp_path}/not made is missing"
+    assert failed.of.tail == "nothing"
 
 
 def test_what_cannot_start_says_why(run: Run, tmp_path: Path) -> None:
@@ -168,7 +173,7 @@ def test_what_cannot_start_says_why(run: Run, tmp_path: Path) -> None:
         task(3, "true", "a\0b"),
         task(4, "true"),
     )
-    whys = {failed.task: failed.why for failed in run.failed()}
+    whys = {failed.task: failed.of.why for failed in run.failed()}
     assert whys[0] == "cannot start 'no-such-program-here': no such program on PATH"
     assert "working folder" in whys[1]
     assert "Exec format error" in whys[2]
@@ -188,7 +193,7 @@ def test_a_task_may_replace_its_own_working_folder(run: Run, tmp_path: Path) -> 
 
 def test_a_link_to_nothing_is_no_output(run: Run, tmp_path: Path) -> None:
     run.run(shell(0, "ln -s nowhere made", workdir=str(tmp_path), outputs=("made",)))
-    assert "made is missing" in run.failed()[0].why
+    assert "made is missing" in run.failed()[0].of.why
 
 
 def test_a_broken_events_file_of_another_job_stops_the_agent_and_is_named(run: Run) -> None:
@@ -326,7 +331,7 @@ def test_what_was_known_when_the_job_was_written_is_no_news(run: Run) -> None:
     """A failure in a job that is over must not end the second try in a later job."""
     run.write(task(9, "false"), job=1)
     writer = Writer(run.folder.events(1))
-    writer.add(Failed(1.0, 9, 1, 0.5, 1, None, "exit code 1", True, ""))
+    writer.add(Failed(1.0, Attempt(9, 1, exit=1, why="exit code 1", begun=0.5), True))
     writer.close()
     run.run(task(9, "true"), job=2)
     run.run(task(0, "true", parents=(9,)), job=3, over=(1,))

@@ -21,8 +21,7 @@ from windrow.agent.event_file import (
     TaskDeclined,
 )
 from windrow.agent.job_file import JobFile, TaskSpec
-from windrow.agent.order import Result
-from windrow.model.attempt import DONE
+from windrow.model.attempt import DONE, Attempt
 
 NODES, CORES, MEMORY = 3, 4, 100
 
@@ -72,7 +71,7 @@ def execute(
             running.sort(key=lambda entry: entry[0])
             at, start = running.pop(0)
             core.ended(
-                Result(
+                Attempt(
                     start.spec.task, start.attempt, 0, None, "" if chance.random() < 0.7 else "bad"
                 ),
                 at,
@@ -109,10 +108,10 @@ def check(job: JobFile, records: list[Record], deadline: float) -> None:
                 spec = specs[record.task]
                 assert record.at + spec.expected_s <= deadline
                 assert {p for p in spec.parents if p < 1000} <= done
-                assert record.attempt == failures[record.task] + 1
-                assert len(record.nodes) == max(1, spec.nodes)
+                assert record.of.number == failures[record.task] + 1
+                assert len(record.of.nodes) == max(1, spec.nodes)
                 assert not closed[record.task]
-                running[record.task] = record.nodes
+                running[record.task] = record.of.nodes
                 check_room(specs, running)
             case AttemptFinished():
                 del running[record.task]
@@ -157,7 +156,7 @@ def test_without_bad_luck_everything_is_done() -> None:
     while not core.is_done:
         (start,) = core.start(1.0)
         order.append(start.spec.task)
-        core.ended(Result(start.spec.task, 1, 0, None, ""), 2.0)
+        core.ended(Attempt(start.spec.task, 1, 0, None, ""), 2.0)
     assert order == list(range(10))
 
 
@@ -189,7 +188,7 @@ def test_a_draining_job_tries_nothing_again(retries: int) -> None:
     core = AgentCore(JobFile("r", 0, 1, 1, None, 100, (task(0, "x", retries=retries),)), 0.0)
     core.start(0.0)
     core.drain("enough", 1.0)
-    core.ended(Result(0, 1, 1, None, "exit code 1"), 2.0)
+    core.ended(Attempt(0, 1, 1, None, "exit code 1"), 2.0)
     assert core.is_done
     kinds = [type(record) for record in core.take_records()]
     assert kinds == [AttemptStarted, AttemptFailed, *([TaskDeclined] if retries else [])]

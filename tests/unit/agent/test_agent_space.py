@@ -7,7 +7,7 @@ from tests.unit.agent.jobs import Run, shell, task
 from windrow.agent.core import AgentCore
 from windrow.agent.event_file import AttemptLost, TaskDeclined
 from windrow.agent.job_file import JobFile
-from windrow.agent.order import Result
+from windrow.model.attempt import Attempt
 from windrow.storage.admission import Admission
 from windrow.storage.sequence import Demand, FileUse
 
@@ -27,9 +27,9 @@ def chain(limit: int) -> JobFile:
 def test_a_pipeline_waits_for_the_space_of_another() -> None:
     core = AgentCore(chain(20), 0.0)
     assert [start.spec.task for start in core.start(1.0)] == [0]
-    core.ended(Result(0, 1, 0, None, "", sizes=(10,)), 2.0)
+    core.ended(Attempt(0, 1, 0, None, "", sizes=(10,)), 2.0)
     assert [start.spec.task for start in core.start(2.0)] == [2]
-    core.ended(Result(2, 1, 0, None, "", sizes=(1,)), 3.0)
+    core.ended(Attempt(2, 1, 0, None, "", sizes=(1,)), 3.0)
     assert core.freed == ["big-0"]
     assert [start.spec.task for start in core.start(3.0)] == [1]
 
@@ -37,7 +37,7 @@ def test_a_pipeline_waits_for_the_space_of_another() -> None:
 def test_a_file_larger_than_expected_leaves_no_room() -> None:
     core = AgentCore(chain(12), 0.0)
     core.start(1.0)
-    core.ended(Result(0, 1, 0, None, "", sizes=(12,)), 2.0)
+    core.ended(Attempt(0, 1, 0, None, "", sizes=(12,)), 2.0)
     assert core.start(2.0) == []
     assert core.is_done
     declined = [record for record in core.take_records() if isinstance(record, TaskDeclined)]

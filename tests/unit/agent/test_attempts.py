@@ -15,8 +15,9 @@ from tests.waiting import read_pid, wait_until
 
 from windrow.agent.event_file import AttemptLost
 from windrow.agent.job_file import TaskSpec
-from windrow.agent.order import Order, Result
+from windrow.agent.order import Order
 from windrow.agent.remote import RemoteNode
+from windrow.model.attempt import Attempt
 
 pytestmark = pytest.mark.slow
 
@@ -54,7 +55,7 @@ def test_a_stale_file_is_no_output(run: Run, here: Path) -> None:
         f"exit code 0, but its output {old} was not created (an older {old} exists and was "
         "left unchanged)"
     )
-    assert [failed.why for failed in run.failed()] == [why, why]
+    assert [failed.of.why for failed in run.failed()] == [why, why]
     assert names(here) == ["old.txt"]
     assert old.read_text() == "stale"
 
@@ -71,7 +72,7 @@ def test_what_a_failed_attempt_wrote_is_gone_and_the_old_file_is_back(run: Run, 
         ),
         elsewhere(1, "echo half > $1; false", "b.txt", workdir=str(here)),
     )
-    assert [failed.why for failed in run.failed()] == ["exit code 1", "exit code 1"]
+    assert [failed.of.why for failed in run.failed()] == ["exit code 1", "exit code 1"]
     assert names(here) == ["a.txt", "b.txt"]
     assert {(here / name).read_text() for name in ("a.txt", "b.txt")} == {"last week's"}
     assert not (here / "new").exists()
@@ -84,7 +85,7 @@ def test_a_retry_finds_nothing_of_the_attempt_before(run: Run, here: Path) -> No
         elsewhere(1, script, "b.txt", workdir=str(here), retries=5),
     )
     assert sorted(run.finished()) == [0, 1]
-    assert {failed.exit for failed in run.failed()} == {1}
+    assert {failed.of.exit for failed in run.failed()} == {1}
     assert [(name, (here / name).read_text()) for name in names(here)] == [
         ("a.txt", "3\n"),
         ("b.txt", "3\n"),
@@ -168,7 +169,7 @@ def test_the_attempt_after_a_killed_agent_makes_all_right(
         **{**{name: getattr(spec, name) for name in TaskSpec.__slots__}, "attempts": 1}
     )
     run.run(again, job=1)
-    assert [failed.exit for failed in run.failed(1)] == ([1] if ends == "1" else [])
+    assert [failed.of.exit for failed in run.failed(1)] == ([1] if ends == "1" else [])
     assert names(here) == ["a.txt"]
     assert (here / "a.txt").read_text() == ("whole\n" if ends == "0" else "old")
 
@@ -183,7 +184,7 @@ def test_what_is_in_the_way_is_said(run: Run, here: Path) -> None:
         ),
         task(3, "true"),
     )
-    whys = {failed.task: failed.why for failed in run.failed()}
+    whys = {failed.task: failed.of.why for failed in run.failed()}
     assert whys[0].startswith("cannot prepare its outputs: ")
     assert whys[0].endswith("Not a directory")
     assert whys[1].endswith("Not a directory")
@@ -204,7 +205,7 @@ def test_exit_codes_of_shells_are_explained(run: Run, here: Path) -> None:
         *(shell(n, script, workdir=str(here)) for n, script in enumerate(scripts)),
         task(9, "grep", "x", "/dev/null"),
     )
-    whys = {failed.task: failed.why for failed in run.failed()}
+    whys = {failed.task: failed.of.why for failed in run.failed()}
     assert whys[0].startswith(
         "exit code 141: a program in a pipe wrote to one that had already exited (SIGPIPE)"
     )
@@ -230,7 +231,7 @@ def test_an_output_that_shows_up_late_is_waited_for_and_put_in_place(here: Path)
     hidden = here / ".windrow-a.txt.1"
     wait_until(hidden.exists)
     (hidden / "a.txt").write_text("late")
-    results: list[Result] = []
+    results: list[Attempt] = []
     while not results:
         wait_until(lambda: bool(select.select([node.fd], [], [], 0.1)[0]))
         results += node.collect()

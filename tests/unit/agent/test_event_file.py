@@ -27,9 +27,8 @@ from windrow.agent.event_file import (
     decode,
     encode,
 )
-from windrow.agent.order import Moved
 from windrow.errors import InputError, OutsideError
-from windrow.model.attempt import Leave, Leaving
+from windrow.model.attempt import Leave, Leaving, Moved
 
 _LEFT = Leaving(Leave.TROUBLE, "y")
 times = st.floats(0, 2e9)
@@ -72,14 +71,14 @@ def test_a_record_is_one_line_and_comes_back(record: Record) -> None:
 
 LINES = """\
 {"at":1.5,"what":"job-started","host":"n1","pid":7,"queue_id":"12","hosts":["n1","n2"],"by_job":null}
-{"at":2.0,"what":"task-started","task":0,"attempt":1,"nodes":[0,1]}
-{"at":3.0,"what":"task-finished","task":0,"attempt":1,"begun":2.0,"cpu_s":0.5,"peak_bytes":9}
-{"at":3.0,"what":"task-failed","task":1,"attempt":1,"begun":2.0,"exit":1,"signal":null,"why":"exit code 1",\
-"final":true,"tail":"x","cpu_s":0.0,"peak_bytes":0,"cause":"program"}
+{"at":2.0,"what":"task-started","task":0,"number":1,"nodes":[0,1]}
+{"at":3.0,"what":"task-finished","task":0,"number":1,"cpu_s":0.5,"peak_bytes":9,"begun":2.0}
+{"at":3.0,"what":"task-failed","final":true,"task":1,"number":1,"exit":1,\
+"why":"exit code 1","tail":"x","cause":"program","begun":2.0}
 {"at":3.0,"what":"task-dropped","task":2,"why":"no time"}
 {"at":4.0,"what":"task-lost","task":3,"why":"gone","cause":"lost"}
 {"at":5.0,"what":"job-ended","why":["done",""]}
-"""  # noqa: E501
+"""
 
 
 def test_a_line_of_each_kind_is_read_and_written_alike() -> None:

@@ -18,7 +18,7 @@ from windrow.agent.event_file import (
     Writer,
 )
 from windrow.agent.job_file import read_job
-from windrow.model.attempt import DONE
+from windrow.model.attempt import DONE, Attempt
 
 pytestmark = pytest.mark.slow
 
@@ -57,7 +57,7 @@ def test_what_a_given_up_job_finishes_is_not_run_again(run: Run, tmp_path: Path)
     go, log = tmp_path / "go", tmp_path / "log"
     run.folder.make(0)
     old = Writer(run.folder.events(0))
-    old.add(AttemptFinished(1.0, 0, 1, 0.0, 0.0, 0))
+    old.add(AttemptFinished(1.0, Attempt(0, 1, begun=0.0)))
     old.flush()
     mark = f"echo $WINDROW_TASK >> '{log}'"
     run.write(
@@ -78,8 +78,8 @@ def test_what_a_given_up_job_finishes_is_not_run_again(run: Run, tmp_path: Path)
     )
     with run.begin(1) as agent:
         run.wait_for_start(1, job=1)
-        old.add(AttemptFinished(2.0, 2, 1, 1.0, 0.0, 0))
-        old.add(AttemptFinished(2.0, 99, 1, 1.0, 0.0, 0))
+        old.add(AttemptFinished(2.0, Attempt(2, 1, begun=1.0)))
+        old.add(AttemptFinished(2.0, Attempt(99, 1, begun=1.0)))
         old.close()
         run.wait_for_start(4, job=1)
         go.touch()
@@ -93,9 +93,9 @@ def test_what_a_given_up_job_had_on_its_nodes_does_not_count_when_it_is_committe
     would be alone."""
     run.folder.make(0)
     old = Writer(run.folder.events(0))
-    old.add(AttemptFinished(1.0, 0, 1, 0.0, 0.0, 0, local=("a",)))
+    old.add(AttemptFinished(1.0, Attempt(0, 1, begun=0.0, local=("a",))))
     old.add(OutputsCommitted(2.0, 0, ("a",)))
-    old.add(AttemptFinished(3.0, 2, 1, 0.0, 0.0, 0))
+    old.add(AttemptFinished(3.0, Attempt(2, 1, begun=0.0)))
     old.flush()
     run.write(shell(1, "true", parents=(0, 2), inputs=("a",)), job=1, given_up=(0,))
     assert Elsewhere(run.folder, read_job(run.folder.job_file(1))).look() == [(2, "")]

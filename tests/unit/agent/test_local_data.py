@@ -112,7 +112,7 @@ def test_outputs_are_committed_by_the_one_mechanism(run: Run, work: Path) -> Non
         "tree/new",
     ]
     assert (work / "old").read_text() == "old\n"
-    whys = {failed.task: failed.why for failed in run.failed()}
+    whys = {failed.task: failed.of.why for failed in run.failed()}
     assert whys[3] == f"exit code 0, but its output {work}/old2 is missing"
     assert left(work) == []
 

@@ -10,7 +10,8 @@ from tests.unit.agent.jobs import shell
 from windrow.agent.core import AgentCore
 from windrow.agent.event_file import AttemptStarted, CommitFailed, OutputsCommitted
 from windrow.agent.job_file import JobFile
-from windrow.agent.order import Committed, Result
+from windrow.agent.order import Committed
+from windrow.model.attempt import Attempt
 
 GB = 1_000_000_000
 
@@ -26,7 +27,7 @@ def core(*, nodes: int = 2, is_one_node: bool = False, **more: Any) -> AgentCore
     job = JobFile("r", 0, nodes, 1, None, 1000.0, (make, *reads), scratch="/disk", **more)
     made = AgentCore(job, 0.0, is_one_node=is_one_node)
     made.start(0.0)
-    made.ended(Result(0, 1, 0, None, "", sizes=(GB,), local=("/w/x",)), 10.0)
+    made.ended(Attempt(0, 1, 0, None, "", sizes=(GB,), local=("/w/x",)), 10.0)
     return made
 
 
@@ -35,7 +36,7 @@ def test_the_time_set_aside_grows_with_what_is_read_on_nodes_alone() -> None:
     assert one.deadline == 1000.0 - 5.0 - 20.0
     one.start(10.0)
     for task in (1, 2):
-        one.ended(Result(task, 1, 0, None, ""), 20.0)
+        one.ended(Attempt(task, 1, 0, None, ""), 20.0)
     assert one.deadline == 995.0
     assert one.unneeded == ["/w/x"]
     assert one.is_done
@@ -45,7 +46,11 @@ def test_a_task_goes_where_its_bytes_are_and_another_node_gets_them_by_a_commit(
     one = core()
     first, second = one.start(10.0)
     assert (first.nodes, second.nodes) == ((0,), (1,))
-    assert [r.near_bytes for r in one.take_records() if isinstance(r, AttemptStarted)] == [0, GB, 0]
+    assert [r.of.near_bytes for r in one.take_records() if isinstance(r, AttemptStarted)] == [
+        0,
+        GB,
+        0,
+    ]
     assert one.has_inputs(first.spec.task)
     assert not one.has_inputs(second.spec.task)
     assert one.local.to_commit() == {0: ["/w/x"]}

@@ -75,7 +75,7 @@ def test_volumes_go_from_task_to_task_and_extracts_come_out(run: Run, here: Path
         ),
     )
     assert read_job(run.folder.job_file(0)).tasks[0].mounts[0] == cache
-    assert [failed.why for failed in run.failed()] == ["exit code 3"]
+    assert [failed.of.why for failed in run.failed()] == ["exit code 3"]
     assert (here / "best").read_text() == "genome\n", "what the failed attempt wrote is not there"
     assert sorted(path.name for path in (here / "vol.3").iterdir()) == ["b", "hits"]
     assert sorted(path.name for path in here.iterdir()) == ["best", "db", "vol.1", "vol.2", "vol.3"]
@@ -103,7 +103,7 @@ def test_what_is_not_there_to_extract_fails_the_task_and_a_lost_volume_does_not(
     )
     (failed,) = run.failed()
     assert failed.task == 0
-    assert failed.tail.endswith("/b is to be extracted, but the command did not create it")
+    assert failed.of.tail.endswith("/b is to be extracted, but the command did not create it")
     (gone,) = run.of(AttemptLost)
     assert (gone.task, gone.cause, gone.why) == (
         1,

@@ -77,10 +77,10 @@ def test_failures_on_other_nodes_are_told_in_full(cluster: Run, tmp_path: Path) 
         for n in range(3)
     ]
     cluster.run(*tasks, nodes=3)
-    assert sorted((f.task, f.attempt, f.exit, f.final) for f in cluster.failed()) == [
+    assert sorted((f.task, f.of.number, f.of.exit, f.final) for f in cluster.failed()) == [
         (n, a, 4, a == 2) for n in range(3) for a in (1, 2)
     ]
-    assert {f.tail for f in cluster.failed()} == {odd.replace("\udcff", "\ufffd")}
+    assert {f.of.tail for f in cluster.failed()} == {odd.replace("\udcff", "\ufffd")}
 
 
 @pytest.mark.slow
@@ -205,3 +205,20 @@ def test_queue_ids_are_written_as_the_queue_writes_them() -> None:
     assert queue_id({"SLURM_JOB_ID": "12"}) == "12"
     assert queue_id({"PBS_JOBID": "5.head"}) == "5.head"
     assert queue_id({}) == ""
+
+
+def test_parts_of_nodes_are_on_the_machines_that_slurm_names(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scontrol = tmp_path / "scontrol"
+    scontrol.write_text("#!/bin/sh\nprintf 'n1\\nn2\\nn3\\n'\n")
+    scontrol.chmod(0o700)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    slurm = {"SLURM_JOB_ID": "5", "SLURM_JOB_NODELIST": "n[1-3]", "SLURMD_NODENAME": "n2"}
+    hosts = find_hosts(5, {**slurm, "SLURM_TASKS_PER_NODE": "2(x2),1"}, part_cores=3)
+    assert hosts.names == ("n2", "n2", "n1", "n1", "n3")
+    assert [hosts.machine(place) for place in range(5)] == [0, 0, 2, 2, 4]
+    assert [hosts.before(place) for place in range(5)] == [0, 1, 0, 1, 0]
+    assert {"--cpus-per-task=6", "--nodelist=n1"} <= {*hosts.launch(2)}
+    with pytest.raises(OutsideError, match="needs 6 nodes, but the queue gave it 5"):
+        find_hosts(6, {**slurm, "SLURM_TASKS_PER_NODE": "2(x2),1"}, part_cores=3)

@@ -10,9 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from windrow.agent.order import Order, Result
+from windrow.agent.order import Order
 from windrow.agent.runner import Runner
 from windrow.files import PASSING, is_of_disk, patiently
+from windrow.model.attempt import Attempt
 from windrow.model.cause import Cause
 
 
@@ -21,7 +22,7 @@ def result_of(
     command: tuple[str, ...] = ("/bin/sh", "-c", "echo new > out"),
     elsewhere: tuple[tuple[int, int, int], ...] = (),
     out: str = "out",
-) -> Result:
+) -> Attempt:
     """How a task ends that replaces an output which was there before."""
     (folder / out).write_text("old")
     runner = Runner(os.environ)

@@ -15,8 +15,9 @@ from windrow.agent.claim import holder
 from windrow.agent.core import AgentCore
 from windrow.agent.event_file import AttemptFailed, AttemptLost, TaskDeclined
 from windrow.agent.job_file import JobFile, read_job, write_job
-from windrow.agent.order import Order, Result
+from windrow.agent.order import Order
 from windrow.agent.outputs import Outputs, clean_up, may_be_copied
+from windrow.model.attempt import Attempt
 from windrow.model.cause import Cause
 
 NAMES = ["a.txt", "deep/c.dir"]
@@ -144,7 +145,7 @@ def test_what_another_has_done_first_is_stopped_and_what_waits_for_it_goes_on() 
     assert core.may_be_beaten
     core.done_elsewhere(0)
     assert core.beaten == {0}
-    core.ended(Result(0, 1, None, 15, "killed by signal SIGTERM"), 5.0)
+    core.ended(Attempt(0, 1, None, 15, "killed by signal SIGTERM"), 5.0)
     assert core.take_records() == [
         AttemptLost(5.0, 0, "another attempt finished first", Cause.SUPERSEDED)
     ]
@@ -153,7 +154,7 @@ def test_what_another_has_done_first_is_stopped_and_what_waits_for_it_goes_on() 
 
 def test_what_waits_for_a_task_that_was_superseded_hears_of_it_later() -> None:
     core = racing()
-    core.ended(Result(0, 1, 0, None, "exit code 0, but late", cause=Cause.SUPERSEDED), 5.0)
+    core.ended(Attempt(0, 1, 0, None, "exit code 0, but late", cause=Cause.SUPERSEDED), 5.0)
     assert core.start(5.0) == []
     assert core.is_waiting_for_others
     core.done_elsewhere(0)
@@ -162,10 +163,10 @@ def test_what_waits_for_a_task_that_was_superseded_hears_of_it_later() -> None:
 
 def test_a_failure_here_is_not_the_end_of_the_task() -> None:
     core = racing(retries=1)
-    core.ended(Result(0, 1, 1, None, "exit code 1"), 5.0)
+    core.ended(Attempt(0, 1, 1, None, "exit code 1"), 5.0)
     assert [start.attempt for start in core.start(5.0)] == [2]
     core.take_records()
-    core.ended(Result(0, 2, 1, None, "exit code 1"), 6.0)
+    core.ended(Attempt(0, 2, 1, None, "exit code 1"), 6.0)
     failed, declined = core.take_records()
     assert isinstance(failed, AttemptFailed)
     assert not failed.final

@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 from tests.waiting import is_alive, read_pid, wait_until
 
-from windrow.agent.order import Order, Result
+from windrow.agent.order import Order
 from windrow.agent.remote import RemoteNode
+from windrow.model.attempt import Attempt
 
 pytestmark = pytest.mark.slow
 
@@ -29,9 +30,9 @@ def node() -> Iterator[RemoteNode]:
     gather(made, lambda _: made.is_lost)
 
 
-def gather(node: RemoteNode, is_enough: Callable[[list[Result]], object]) -> list[Result]:
+def gather(node: RemoteNode, is_enough: Callable[[list[Attempt]], object]) -> list[Attempt]:
     """What the node says until that is enough."""
-    results: list[Result] = []
+    results: list[Attempt] = []
 
     def enough() -> bool:
         results.extend(node.collect())

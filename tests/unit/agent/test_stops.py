@@ -84,7 +84,7 @@ def test_a_task_ended_by_hand_has_failed(run: Run, tmp_path: Path) -> None:
     with run.begin() as agent:
         os.kill(read_pid(tmp_path / "0.pid"), signal.SIGTERM)
         agent.communicate(timeout=20)
-    assert [(failed.signal, failed.final) for failed in run.failed()] == [(15, True)]
+    assert [(failed.of.signal, failed.final) for failed in run.failed()] == [(15, True)]
 
 
 def test_the_agent_stops_before_the_walltime(run: Run, tmp_path: Path) -> None:

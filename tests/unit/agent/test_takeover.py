@@ -12,8 +12,7 @@ from windrow.agent.claim import fence
 from windrow.agent.core import AgentCore
 from windrow.agent.event_file import AgentLeft, AgentStarted, TaskDeclined
 from windrow.agent.job_file import JobFile, TaskSpec
-from windrow.agent.order import Result
-from windrow.model.attempt import DONE
+from windrow.model.attempt import DONE, Attempt
 
 
 def write_both(run: Run, first: tuple[TaskSpec, ...] = (), **more: Any) -> None:
@@ -75,7 +74,7 @@ def test_tasks_that_were_adopted_know_what_was_done_here() -> None:
     )
     (start,) = core.start(0.0)
     assert start.spec.task == 0
-    core.ended(Result(0, 1, 0, None, ""), 1.0)
+    core.ended(Attempt(0, 1, 0, None, ""), 1.0)
     taken = job(
         0, shell(5, "", parents=(0,)), shell(6, "", parents=(1,)), shell(7, "", parents=(80,))
     )
@@ -85,7 +84,7 @@ def test_tasks_that_were_adopted_know_what_was_done_here() -> None:
     assert [core.home_of(task, 1) for task in (0, 5, 6, None)] == [1, 0, 0, 1]
     dropped = [record.task for record in core.take_records() if isinstance(record, TaskDeclined)]
     assert dropped == [1, 6]
-    core.ended(Result(5, 1, 0, None, ""), 2.0)
+    core.ended(Attempt(5, 1, 0, None, ""), 2.0)
     assert not core.is_closed(0)
     core.drain("given up", 3.0, job=0)
     assert core.is_closed(0)

@@ -17,6 +17,7 @@ from tests.waiting import wait_until
 
 import windrow
 from windrow import api
+from windrow.app.new_tasks import NewTask
 from windrow.story.states import RunState
 
 CHAIN = """\
@@ -216,3 +217,42 @@ def is_finished(run: api.Run, task: str) -> bool:
 def told_by_status(name: str) -> str:
     command = [sys.executable, "-m", "windrow.cli.main", "status", name]
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+
+@pytest.mark.slow
+def test_a_program_adds_tasks_without_a_file(here: Path) -> None:
+    (here / "ok").touch()
+    run = windrow.run("chain.yaml", wait=True)
+    with run.hold() as hold:
+        made = hold.add(
+            NewTask(id="c", command="cat b > c", inputs=["b"], outputs=["c"], runtime="1s"),
+            NewTask(id="d", command=["cp", "c", "d"], inputs=["c"], outputs=["d"]),
+        )
+        assert made == ("c", "d")
+        wait_until(partial(is_finished, run, "d"))
+        assert (here / "d").read_text() == "1\n"
+        for wrong, words in (
+            ({"id": "c", "command": "true"}, "given more than once: c"),
+            ({"id": "e", "command": "true", "inputs": ["x"]}, "e reads x, which no task writes"),
+            ({"id": "e", "command": "true", "after": ["x"]}, "unknown parents: x"),
+            ({"id": "e", "command": "true", "outputs": ["b"]}, "e writes b, and so does use"),
+            ({"id": "e", "command": "true", "outputs": ["../b"]}, "which is outside of"),
+            ({"id": "e", "command": "true", "outputs": ["chain.yaml"]}, "the workflow file"),
+            ({"id": "e", "command": "true", "cores": 9999}, "needs 9,999 cores"),
+            ({"id": "e", "command": "true", "memory": "much"}, "much"),
+            ({"id": "e", "command": ""}, "has no command"),
+            ({"id": "", "command": "true"}, "cannot be called"),
+            ({"id": "e", "command": "true", "retries": -1}, "tried again -1 times"),
+            ({"id": "e", "command": "a\0b"}, "zero byte"),
+            (
+                {"id": "e", "command": "true", "inputs": ["f"], "outputs": ["f"]},
+                "e reads f, which it writes",
+            ),
+        ):
+            with pytest.raises(windrow.UserError, match=words):
+                hold.add(NewTask(**wrong))
+        assert len(run.tasks) == 4
+    assert run.wait(60) == RunState.COMPLETE
+    assert run.add(NewTask(id="late", command="cp d late", inputs=["d"], outputs=["late"]))
+    assert run.wait(60) == RunState.COMPLETE
+    assert (here / "late").exists()

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from windrow.app.facts import RunFacts, RunRequest, SiteFacts
+from windrow.app.facts import Origin, RunFacts, RunRequest, SiteFacts
 from windrow.errors import UserError
 from windrow.forecast.ledger import Promise
 from windrow.model import NodeShape
@@ -61,6 +61,7 @@ FACTS = RunFacts(
     left="a file",
     promise=Promise(1.0, 2.0, 3.0),
     queue_words=QueueWords("it is down", {0: "Priority"}, ("maintenance",)),
+    origin=Origin("windrow run w.yaml", "/home/ann", "login1", "0" * 40),
 )
 
 

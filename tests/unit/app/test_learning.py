@@ -13,6 +13,7 @@ from windrow.forecast.runtimes import RunTimes
 from windrow.forecast.waits import History
 from windrow.manager.dispatch import Dispatch
 from windrow.model import Runnable, Step, Task, Workflow
+from windrow.model.attempt import Attempt
 from windrow.model.cause import Cause
 from windrow.story.events import (
     JobEnded,
@@ -39,7 +40,7 @@ def records(job: int) -> list[Record]:
         Record(JobsPlanned(0, Decision((JobPlan((0,), 1, 50, 60),)))),
         Record(JobSubmitted(10, job, "q")),
         Record(JobStarted(40, job)),
-        Record(TaskFinished(50, 0), {"begun": 42.0, "peak_bytes": 7}),
+        Record(TaskFinished(50, 0), attempt=Attempt(0, begun=42.0, peak_bytes=7)),
         Record(JobKilled(60, job, cause=Cause.PREEMPTED) if job % 2 else JobEnded(60, job)),
     ]
 

@@ -16,6 +16,7 @@ from windrow.foresight.strategy import Foresight
 from windrow.manager.core import Core
 from windrow.manager.terms import Terms
 from windrow.model import Runnable, Task, Workflow
+from windrow.model.attempt import Attempt
 from windrow.model.runnable import Step
 from windrow.model.site import Site
 from windrow.story import events as e
@@ -27,7 +28,7 @@ DAY_S = 86_400.0
 
 
 def finished(task: int, begun_s: float, at_s: float) -> Record:
-    return Record(e.TaskFinished(int(at_s), task), {"begun": begun_s, "peak_bytes": 0}, at_s)
+    return Record(e.TaskFinished(int(at_s), task), None, at_s, Attempt(task, begun=begun_s))
 
 
 def planned(at_s: float, makespan_s: int, *, is_played: bool) -> Record:

@@ -23,6 +23,7 @@ from windrow.forecast.runtimes import RunTimes
 from windrow.forecast.waits import FromHistory, History, PastWait
 from windrow.formats import read_runnable
 from windrow.model import NodeShape, Task, Workflow
+from windrow.model.attempt import Attempt
 from windrow.queues.port import Limits
 from windrow.queues.simulated import Mood, SimulatedQueue
 from windrow.sim.cluster import Cluster
@@ -164,13 +165,13 @@ def test_what_is_learnt_of_a_fast_site_is_scaled(
     monkeypatch.setenv("WINDROW_HISTORY", str(tmp_path / "h.sqlite"))
     waits, dispatch = History(tmp_path / "w.sqlite"), a_dispatch()
     learning = Learning(dispatch, {"a": Place("x.a"), "b": Place("x.b", 2.0)}, (), waits)
-    detail = {"begun": 20.0, "peak_bytes": 0}
+    attempt = Attempt(0, begun=20.0)
     learning(
         [
             Record(e.JobsPlanned(0, Decision((JobPlan((0,), 1, 5, 60, site="b"),)), "b")),
             Record(e.JobSubmitted(10, 0, "c1")),
             Record(e.JobStarted(15, 0)),
-            Record(e.TaskFinished(50, 0), detail, 50.0),
+            Record(e.TaskFinished(50, 0), None, 50.0, attempt),
         ]
     )
     workflow = dispatch.runnable.workflow

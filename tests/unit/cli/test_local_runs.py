@@ -252,5 +252,6 @@ def test_what_fetching_took_is_remembered(here: Path) -> None:
         for _, record in RunJournal.open(find_run(None).journal).records()
         if isinstance(record.event, TaskFinished)
     )
-    assert s_per_gb == pytest.approx((ended.detail or {})["fetch_s"] / 0.005)
-    assert 0 < (ended.detail or {})["fetch_s"] <= ended.at_s - (ended.detail or {})["begun"]
+    assert ended.attempt is not None
+    assert s_per_gb == pytest.approx(ended.attempt.fetch_s / 0.005)
+    assert 0 < ended.attempt.fetch_s <= ended.at_s - ended.attempt.begun

@@ -14,6 +14,7 @@ from windrow.app.settings import settings_of
 from windrow.errors import InputError
 from windrow.files import free_bytes
 from windrow.formats import read_runnable
+from windrow.model.attempt import Attempt
 from windrow.queues.local.queue import LocalQueue
 from windrow.story import events as e
 from windrow.story.journal import Record
@@ -56,11 +57,9 @@ def test_outputs_are_measured(tmp_path: Path) -> None:
     assert Outputs(Order(0, 1, ("x",), "/", {}, "/out", outputs=paths)).sizes() == (4, 8, 0)
 
 
-def test_event_files_of_before_have_no_sizes() -> None:
-    record = AttemptFinished(1.0, 0, 1, 0.0, 0.5, 6, (7, 8))
+def test_event_files_keep_sizes() -> None:
+    record = AttemptFinished(1.0, Attempt(0, 1, cpu_s=0.5, peak_bytes=6, sizes=(7, 8)))
     assert decode(encode(record).encode()) == record
-    old = b'{"at":1.0,"what":"task-finished","task":0,"attempt":1,"begun":0.0,"cpu_s":0.5,"peak_bytes":6}'  # noqa: E501
-    assert decode(old) == AttemptFinished(1.0, 0, 1, 0.0, 0.5, 6)
 
 
 def test_a_site_has_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,7 +6,6 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -15,6 +14,7 @@ from tests.unit.manager.test_core import A, B, C, D, diamond, planned
 from windrow.manager.core import Core
 from windrow.manager.terms import Terms
 from windrow.model import Task, Workflow
+from windrow.model.attempt import Attempt
 from windrow.model.cause import Cause
 from windrow.model.site import Site
 from windrow.story import events as e
@@ -130,7 +130,7 @@ def test_the_journal_of_a_run_without_copies_is_as_it_was(tmp_path: Path) -> Non
     journal.close()
 
 
-Told = tuple[e.Event, dict[str, Any]]
+Told = tuple[e.Event, Attempt | None]
 
 
 def story_of(*events: Told) -> RunStory:
@@ -140,26 +140,28 @@ def story_of(*events: Told) -> RunStory:
         e.JobStarted(1, 0),
         e.JobStarted(1, 1),
     ]
-    heard: list[Told] = [*((event, {}) for event in first), *events]
-    return RunStory.of(diamond().work.workflow, [Record(event, detail) for event, detail in heard])
+    heard: list[Told] = [*((event, None) for event in first), *events]
+    return RunStory.of(
+        diamond().work.workflow, [Record(event, attempt=told) for event, told in heard]
+    )
 
 
 STARTS: tuple[Told, Told] = (
-    (e.TaskStarted(2, 0, A), {"attempt": 1}),
-    (e.TaskStarted(3, 1, A), {"attempt": 2}),
+    (e.TaskStarted(2, 0, A), Attempt(A, 1)),
+    (e.TaskStarted(3, 1, A), Attempt(A, 2)),
 )
 
 
 def test_a_story_with_two_attempts_at_the_same_time() -> None:
-    beaten = {"cause": "superseded", "why": "another attempt finished first"}
-    done: Told = (e.TaskFinished(9, A), {"attempt": 1, "begun": 2.0})
+    beaten = Attempt(A, cause="superseded", why="another attempt finished first")
+    done: Told = (e.TaskFinished(9, A), Attempt(A, 1, begun=2.0))
     story = story_of(*STARTS, done, (e.TaskDropped(11, 1, A), beaten))
     first, second = story.tasks[A].attempts
     assert (first.outcome, first.ended_s) == (AttemptState.FINISHED, 9)
     assert (second.outcome, second.ended_s, second.why) == (
         AttemptState.SUPERSEDED,
         11,
-        beaten["why"],
+        beaten.why,
     )
     assert story.tasks[A].last is first
     run = RecordedRun("r", "running", "giant", "local", story, (), 20)
@@ -168,7 +170,7 @@ def test_a_story_with_two_attempts_at_the_same_time() -> None:
 
 
 def test_a_story_of_a_job_that_was_stopped_because_another_won() -> None:
-    story = story_of(*STARTS, (e.TaskFinished(9, A), {"attempt": 2}), (e.JobEnded(10, 0), {}))
+    story = story_of(*STARTS, (e.TaskFinished(9, A), Attempt(A, 2)), (e.JobEnded(10, 0), None))
     assert [a.outcome for a in story.tasks[A].attempts] == [
         AttemptState.SUPERSEDED,
         AttemptState.FINISHED,
@@ -179,20 +181,20 @@ def test_a_story_of_a_job_that_was_stopped_because_another_won() -> None:
 
 def test_a_story_of_a_task_that_failed_in_one_job() -> None:
     failed: tuple[Told, Told] = (
-        (e.TaskRetried(5, 0, A), {"attempt": 1}),
-        (e.CopyFailed(5, 0, A), {}),
+        (e.TaskRetried(5, 0, A), Attempt(A, 1)),
+        (e.CopyFailed(5, 0, A), None),
     )
     story = story_of(*STARTS, *failed)
     assert story.tasks[A].state is TaskState.RUNNING
     story = story_of(
-        *STARTS, *failed, (e.TaskRetried(6, 1, A), {"attempt": 2}), (e.CopyFailed(6, 1, A), {})
+        *STARTS, *failed, (e.TaskRetried(6, 1, A), Attempt(A, 2)), (e.CopyFailed(6, 1, A), None)
     )
     assert [task.state for task in story.tasks] == [TaskState.FAILED, *[TaskState.BLOCKED] * 3]
     story = story_of(
         *STARTS[::-1],
         *failed,
-        (e.TaskRetried(6, 1, A), {"attempt": 2}),
-        (e.CopyFailed(6, 1, A), {}),
+        (e.TaskRetried(6, 1, A), Attempt(A, 2)),
+        (e.CopyFailed(6, 1, A), None),
     )
     assert story.tasks[A].state is TaskState.FAILED
     assert not story.strays

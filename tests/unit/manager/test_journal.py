@@ -117,7 +117,7 @@ def test_readers_see_what_is_committed_while_it_is_written(journal: RunJournal) 
 def test_facts_and_predictions(journal: RunJournal) -> None:
     journal.set_fact("trouble", "none")
     journal.set_fact("trouble", "some")
-    assert journal.facts() == {"format": 3, "uid": "x", "trouble": "some"}
+    assert journal.facts() == {"format": 4, "uid": "x", "trouble": "some"}
     said = [
         PredictedStart(0, "twin", 1.5, 2, 60, 7.25, 1),
         PredictedStart(0, "system", 1.5, 2, 60, 9.0, 0),
@@ -140,7 +140,7 @@ def test_what_is_no_journal_is_refused(tmp_path: Path) -> None:
         RunJournal.open(path)
     path.unlink()
     RunJournal.create(path, {"format": 7}).close()
-    with pytest.raises(InputError, match="format 7 is not 3"):
+    with pytest.raises(InputError, match="format 7 is not 4"):
         RunJournal.open(path)
 
 

@@ -37,6 +37,7 @@ from windrow.manager.manager import Manager
 from windrow.manager.outpost import Outpost
 from windrow.manager.terms import Terms
 from windrow.model import NodeShape, Runnable, Step, Task, Workflow
+from windrow.model.attempt import Attempt
 from windrow.model.site import Site
 from windrow.queues.port import JobSpec, JobState, JobStatus, Limits, Snapshot
 from windrow.story.events import Event, JobsPlanned, JobStarted, JobSubmitted, TaskStarted
@@ -225,8 +226,8 @@ def test_agents_that_talk_all_the_time_make_no_more_queries(tmp_path: Path) -> N
     writer.add(event_file.AgentStarted(clock.at_s, "here", 1, "0", ("here",)))
     queue.running.add("0")
     for task in range(129):
-        writer.add(event_file.AttemptStarted(clock.at_s, task, 1, (0,)))
-        writer.add(event_file.AttemptFinished(clock.at_s, task, 1, clock.at_s, 0.0, 0))
+        writer.add(event_file.AttemptStarted(clock.at_s, Attempt(task, 1, nodes=(0,))))
+        writer.add(event_file.AttemptFinished(clock.at_s, Attempt(task, 1, begun=clock.at_s)))
         writer.flush()
         assert manager.step(), "it heard something"
         clock.at_s += manager.next_look_s(happened=True)
@@ -257,8 +258,12 @@ def test_forty_thousand_events_leave_memory_flat_and_are_replayed(tmp_path: Path
     early_bytes = 0
     for first in range(0, tasks - 1, batch):
         for task in range(first, min(first + batch, tasks - 1)):
-            writer.add(event_file.AttemptStarted(clock.at_s, task, 1, (0,)))
-            writer.add(event_file.AttemptFinished(clock.at_s + 1, task, 1, clock.at_s, 0.5, 0))
+            writer.add(event_file.AttemptStarted(clock.at_s, Attempt(task, 1, nodes=(0,))))
+            writer.add(
+                event_file.AttemptFinished(
+                    clock.at_s + 1, Attempt(task, 1, begun=clock.at_s, cpu_s=0.5)
+                )
+            )
         writer.flush()
         clock.at_s += 1
         assert manager.step()

@@ -11,12 +11,11 @@ from windrow.agent import event_file
 from windrow.agent.core import AgentCore
 from windrow.agent.event_file import AttemptFailed, AttemptLost
 from windrow.agent.job_file import JobFile
-from windrow.agent.order import Result
 from windrow.manager.core import Core
 from windrow.manager.losses import PATIENCE
 from windrow.manager.terms import Terms
 from windrow.model import NodeShape, Task, Workflow
-from windrow.model.attempt import Leave, Leaving
+from windrow.model.attempt import Attempt, Leave, Leaving
 from windrow.model.cause import Cause
 from windrow.model.site import NodeKind, Site
 from windrow.queues.port import JobState, JobStatus
@@ -77,7 +76,7 @@ def ended_for_want_of_memory(most_bytes: int) -> list[event_file.Record]:
     core = AgentCore(JobFile("r", 0, 1, 1, 200, None, (spec,)), 0.0)
     core.start(1.0)
     core.take_records()
-    core.ended(Result(0, 1, None, 9, "it ran out of memory", cause=Cause.MEMORY), 5.0)
+    core.ended(Attempt(0, 1, None, 9, "it ran out of memory", cause=Cause.MEMORY), 5.0)
     return core.take_records()
 
 

@@ -5,12 +5,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
 from tests.unit.report import told_runs as run
 
 from windrow.agent.event_file import AttemptFinished, OutputsCommitted, decode, encode
-from windrow.agent.order import Moved
 from windrow.model import File, Task, Workflow
+from windrow.model.attempt import Attempt, Moved
 from windrow.report.run.page import run_page
 from windrow.story import events as e
 from windrow.story.figures import RecordedRun
@@ -36,9 +35,16 @@ def finished(
 ) -> Record:
     """As an agent's file and the journal have it."""
     told = tuple(Moved(*one) for one in moved)
-    written = AttemptFinished(
-        at_s, task, 1, begun_s, 0.1, 0, (size,), local=(local,) if local else (), moved=told
+    made = Attempt(
+        task,
+        1,
+        cpu_s=0.1,
+        sizes=(size,),
+        local=(local,) if local else (),
+        moved=told,
+        begun=begun_s,
     )
+    written = AttemptFinished(at_s, made)
     found = from_agent(0, decode(encode(written).encode()))
     assert found is not None
     return found
@@ -105,17 +111,3 @@ def test_the_page_shows_it_once_there_is_any() -> None:
     assert "Data on nodes" in page
     assert "1 hit of 2" in page
     assert "At most: n0 142 B, n1 120 B." in page
-
-
-@pytest.mark.parametrize("keeps_local", [True, False])
-def test_journals_of_earlier_versions_tell_nothing_of_it(*, keeps_local: bool) -> None:
-    records = two_nodes()
-    for record in records:
-        if isinstance(record.event, e.TaskFinished):
-            assert isinstance(record.detail, dict)
-            del record.detail["moved"]
-            if not keeps_local:
-                record.detail.pop("local", None)
-    before = told(records)
-    assert (data_by_role(before.story), space_on_nodes(before)) == ([], {})
-    assert "Data on nodes" not in run_page(before)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from windrow.model import Task, Workflow
+from windrow.model.attempt import Attempt
 from windrow.model.cause import Cause
 from windrow.story import events as e
 from windrow.story.journal import Record
@@ -34,8 +35,8 @@ def test_a_run_from_beginning_to_end() -> None:
         Record(plan(A, B, C, FREE), {"forecast": "twin"}, 10.5),
         Record(e.JobSubmitted(11, 0, "77"), None, 11.25),
         Record(e.JobStarted(20, 0), {"hosts": ["n1"]}, 20.0),
-        Record(e.TaskStarted(21, 0, A), {"nodes": [0]}, 21.5),
-        Record(e.TaskFinished(22, A), {"begun": 21.5, "peak_bytes": 7, "cpu_s": 0.5}, 22.75),
+        Record(e.TaskStarted(21, 0, A), None, 21.5, Attempt(A, nodes=(0,))),
+        Record(e.TaskFinished(22, A), None, 22.75, Attempt(A, begun=21.5, peak_bytes=7, cpu_s=0.5)),
     )
     assert states(story) == ["finished", "submitted", "submitted", "submitted"]
     job = story.jobs[0]
@@ -93,9 +94,9 @@ def test_failures_block_what_comes_after_until_the_run_goes_on() -> None:
         e.RunBegan(1),
         plan(A, B, C, FREE),
         e.TaskStarted(21, 0, A),
-        Record(e.TaskRetried(22, 0, A), {"why": "exit code 1", "exit": 1}),
+        Record(e.TaskRetried(22, 0, A), attempt=Attempt(A, why="exit code 1", exit=1)),
         e.TaskStarted(23, 0, A),
-        Record(e.TaskFailed(24, A), {"why": "exit code 2", "exit": 2, "tail": "help"}),
+        Record(e.TaskFailed(24, A), attempt=Attempt(A, why="exit code 2", exit=2, tail="help")),
     )
     assert states(story) == ["failed", "blocked", "blocked", "submitted"]
     assert [(a.outcome, a.exit, a.tail) for a in story.tasks[A].attempts] == [
@@ -108,7 +109,11 @@ def test_failures_block_what_comes_after_until_the_run_goes_on() -> None:
 
 
 def test_drops_rejections_and_stops() -> None:
-    story = told(e.RunBegan(1), plan(A, B), Record(e.TaskDropped(5, 0, B), {"why": "no time left"}))
+    story = told(
+        e.RunBegan(1),
+        plan(A, B),
+        Record(e.TaskDropped(5, 0, B), attempt=Attempt(B, why="no time left")),
+    )
     assert states(story)[B] == "pending"
     assert story.tasks[B].dropped == [(0, "no time left")]
     assert story.jobs[0].state == "planned"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from windrow.agent import event_file as agent
-from windrow.model.attempt import DONE, OUT_OF_TIME, Leave, Leaving
+from windrow.model.attempt import DONE, OUT_OF_TIME, Attempt, Leave, Leaving
 from windrow.model.cause import Cause
 from windrow.queues.port import JobState, JobStatus
 from windrow.story import events as e
@@ -15,15 +15,16 @@ from windrow.story.translate import end_s, ending, from_agent
 
 def test_words_of_agents() -> None:
     """Times keep their fractions beside the whole seconds of the core."""
-    assert from_agent(4, agent.AttemptStarted(7.9, 2, 1, (0,))) == Record(
-        e.TaskStarted(7, 4, 2), {"attempt": 1, "nodes": (0,)}, 7.9
+    assert from_agent(4, agent.AttemptStarted(7.9, Attempt(2, 1, nodes=(0,)))) == Record(
+        e.TaskStarted(7, 4, 2), None, 7.9, Attempt(2, 1, nodes=(0,))
     )
-    finished = from_agent(4, agent.AttemptFinished(8.5, 2, 1, 7.9, 0.1, 99))
+    usage = Attempt(2, 1, begun=7.9, cpu_s=0.1, peak_bytes=99)
+    finished = from_agent(4, agent.AttemptFinished(8.5, usage))
     assert finished is not None
     assert (finished.event, finished.at_s) == (e.TaskFinished(8, 2), 8.5)
-    assert finished.detail == {"attempt": 1, "begun": 7.9, "cpu_s": 0.1, "peak_bytes": 99}
+    assert finished.attempt == usage
     failures = [
-        agent.AttemptFailed(9.0, 2, 1, 8.0, 1, None, "exit code 1", final, "")
+        agent.AttemptFailed(9.0, Attempt(2, 1, begun=8.0, exit=1, why="exit code 1"), final)
         for final in (False, True)
     ]
     assert [r.event for word in failures if (r := from_agent(4, word))] == [
@@ -32,7 +33,7 @@ def test_words_of_agents() -> None:
     ]
     dropped = from_agent(4, agent.TaskDeclined(9.0, 3, "no time"))
     assert dropped is not None
-    assert (dropped.event, dropped.detail) == (e.TaskDropped(9, 4, 3), {"why": "no time"})
+    assert dropped == Record(e.TaskDropped(9, 4, 3), None, 9.0, Attempt(3, why="no time"))
     assert from_agent(4, agent.AttemptLost(9.0, 2, "stopped")) is None
     assert from_agent(4, agent.AgentLeft(9.0, DONE)) is None
 

@@ -159,7 +159,7 @@ def test_every_kind_of_event_comes_back_as_it_was(folder: PoolFolder) -> None:
     reader = PoolJournal.open(folder.journal)
     assert [event for _, event in reader.records()] == written
     assert [seq for seq, _ in reader.records(after=2)] == list(range(3, len(written) + 1))
-    assert reader.facts() == {"format": 3, "id": "7", "reserved": 2}
+    assert reader.facts() == {"format": 4, "id": "7", "reserved": 2}
 
 
 def test_a_journal_is_never_made_over_another(folder: PoolFolder) -> None:

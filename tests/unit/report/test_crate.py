@@ -10,6 +10,7 @@ from rocrate.rocrate import ROCrate
 from tests.unit.report import told_runs as run
 
 from windrow.model import Step, Task, Workflow
+from windrow.model.attempt import Attempt
 from windrow.report.run.crate import PROFILES, CrateFile, CrateOf, crate_metadata
 from windrow.story import events as e
 from windrow.story.journal import Record
@@ -26,8 +27,9 @@ PRESENT = {"/w/raw data": CrateFile(4, "0" * 64), "/w/a#1": CrateFile(2, "1" * 6
 def retried(at_s: float, task: int, begun_s: float) -> Record:
     return Record(
         e.TaskRetried(int(at_s), 0, task),
-        {"begun": begun_s, "why": "exit code 9", "tail": ""},
+        None,
         at_s,
+        Attempt(task, begun=begun_s, why="exit code 9"),
     )
 
 

@@ -43,7 +43,7 @@ def test_every_attempt_and_every_job_is_drawn(name: str, cores: int) -> None:
     run, background = run_of(name, noise=0.5, cores=cores)
     page = run_page(run, background, ["a <line> & more"])
     assert_self_contained(page)
-    (svg,) = pictures(page)
+    svg = pictures(page)[0]
     assert_inside(svg)
     done = [
         attempt for _, attempt in attempts(run.story) if attempt.outcome is AttemptState.FINISHED
@@ -80,7 +80,7 @@ def in_order_of_starts(run: RecordedRun) -> list[TaskAttempt]:
 @pytest.mark.parametrize("name", ["glume", "individual"])
 def test_boxes_are_to_scale(name: str) -> None:
     run, background = run_of(name)
-    (svg,) = pictures(run_page(run, background))
+    svg = pictures(run_page(run, background))[0]
     span = background.end_s - background.begin_s
     width = 960 - 74 - 20
     for rect, attempt in zip(boxes(svg, "bar"), in_order_of_starts(run), strict=True):

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.unit.report.still import still
 
 from windrow.errors import UserError
 from windrow.model import File, Log, Repairs, Task, Workflow, format_duration
@@ -67,9 +68,12 @@ def pictures(page: str) -> list[ElementTree.Element]:
 
 
 def assert_self_contained(page: str) -> None:
+    page = still(page)
     outline = Outline(page)
     assert not {"script", "link", "img", "iframe"} & set(outline.tags)
-    assert not {"src", "href", "xlink:href"} & {name for name, _ in outline.attributes}
+    links = [value or "" for name, value in outline.attributes if name == "href"]
+    assert all(link.startswith("#task=") for link in links)
+    assert not {"src", "xlink:href"} & {name for name, _ in outline.attributes}
     assert "url(" not in page
     assert "@import" not in page
     assert "http" not in page

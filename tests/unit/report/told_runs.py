@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from windrow.model import Task, Workflow
+from windrow.model.attempt import Attempt
 from windrow.story import events as e
 from windrow.story.figures import RecordedRun
 from windrow.story.journal import PredictedStart, Record
@@ -62,20 +63,25 @@ def ended(at_s: float, job: int) -> Record:
 
 def task_started(at_s: float, job: int, task: int, *nodes: int) -> Record:
     """A task began, on the first node unless said otherwise."""
-    return Record(e.TaskStarted(int(at_s), job, task), {"nodes": list(nodes or (0,))}, at_s)
+    return Record(
+        e.TaskStarted(int(at_s), job, task), None, at_s, Attempt(task, nodes=nodes or (0,))
+    )
 
 
 def finished(at_s: float, task: int, begun_s: float) -> Record:
     """A task has done its work."""
     return Record(
-        e.TaskFinished(int(at_s), task), {"begun": begun_s, "cpu_s": 0.5, "peak_bytes": 10**8}, at_s
+        e.TaskFinished(int(at_s), task),
+        None,
+        at_s,
+        Attempt(task, begun=begun_s, cpu_s=0.5, peak_bytes=10**8),
     )
 
 
 def failed(at_s: float, task: int, begun_s: float, tail: str = "") -> Record:
     """A task failed for good."""
-    detail = {"begun": begun_s, "exit": 3, "signal": None, "why": "exit code 3", "tail": tail}
-    return Record(e.TaskFailed(int(at_s), task), detail, at_s)
+    attempt = Attempt(task, exit=3, why="exit code 3", tail=tail, begun=begun_s)
+    return Record(e.TaskFailed(int(at_s), task), None, at_s, attempt)
 
 
 def one_job(tasks: int, nodes: int = 1, at_s: float = 1000.0) -> list[Record]:

@@ -15,6 +15,7 @@ from windrow.agent.data.replicas import ALWAYS, COST_BENEFIT, NEVER, RULES, Repl
 from windrow.agent.event_file import AttemptFinished, OutputsCommitted
 from windrow.agent.job_file import TaskSpec
 from windrow.agent.order import Committed
+from windrow.model.attempt import Attempt
 from windrow.model.volume import VolumeMount
 from windrow.storage.volumes import is_backup
 from windrow_lab.reproductions.bent.copies import done_s
@@ -120,18 +121,26 @@ def test_an_agent_copies_what_was_left_in_a_volume_where_that_pays() -> None:
     ]
     files = LocalFiles(Replicas())
     files.adopt(tasks)
-    files.hear(AttemptFinished(60.0, 0, 1, 0.0, 0.0, 0, (1,), local=(mounts[0].after,)))
+    files.hear(
+        AttemptFinished(60.0, Attempt(0, 1, begun=0.0, sizes=(1,), local=(mounts[0].after,)))
+    )
     assert files.to_commit() == {0: ["/h/v.1"]}, "the first copy is made, and measured"
     assert files.committed(Committed("/h/v.1"), 70.0) == OutputsCommitted(70.0, 0, ("/h/v.1",), ())
-    files.hear(AttemptFinished(150.0, 1, 1, 90.0, 0.0, 0, (1,), local=(mounts[1].after,)))
+    files.hear(
+        AttemptFinished(150.0, Attempt(1, 1, begun=90.0, sizes=(1,), local=(mounts[1].after,)))
+    )
     assert files.to_commit() == {}, "a minute at risk is not worth ten seconds of copying"
     files.lose(0, "node lost")
-    files.hear(AttemptFinished(300.0, 1, 2, 240.0, 0.0, 0, (1,), local=(mounts[1].after,)))
+    files.hear(
+        AttemptFinished(300.0, Attempt(1, 2, begun=240.0, sizes=(1,), local=(mounts[1].after,)))
+    )
     assert files.to_commit() == {}
     for _ in range(40):
         files.lose(0, "node lost")
-        files.hear(AttemptFinished(300.0, 1, 3, 240.0, 0.0, 0, (1,), local=(mounts[1].after,)))
+        files.hear(
+            AttemptFinished(300.0, Attempt(1, 3, begun=240.0, sizes=(1,), local=(mounts[1].after,)))
+        )
     assert files.to_commit() == {0: ["/h/v.2"]}, "where nodes die often it is"
     assert files.hear(
-        AttemptFinished(400.0, 2, 1, 340.0, 0.0, 0, (1,), local=(mounts[2].after,))
+        AttemptFinished(400.0, Attempt(2, 1, begun=340.0, sizes=(1,), local=(mounts[2].after,)))
     ) == ["/h/v.3"]

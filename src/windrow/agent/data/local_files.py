@@ -108,12 +108,12 @@ class LocalFiles:
         any more."""
         if isinstance(record, events.AttemptFinished):
             made = self._specs[record.task]
-            for number, name in enumerate(made.outputs if record.local else ()):
+            for number, name in enumerate(made.outputs if record.of.local else ()):
                 (path,) = absolute(made.workdir, [name])
-                if name in record.local and path in self._readers:
+                if name in record.of.local and path in self._readers:
                     self._at[path], self._bytes[path] = (
                         node,
-                        record.sizes[number] if record.sizes else 0,
+                        record.of.sizes[number] if record.of.sizes else 0,
                     )
                     self.lost.pop(path, None)
                     if 0 < self._small_bytes >= self._bytes[path]:
@@ -133,7 +133,7 @@ class LocalFiles:
     def _consider_replicas(
         self, replicas: Replicas, spec: TaskSpec, record: events.AttemptFinished
     ) -> None:
-        ran_s = record.at - record.begun
+        ran_s = record.at - record.of.begun
         replicas.passed(ran_s)
         for mount in spec.mounts:
             path = mount.after

@@ -33,10 +33,11 @@ from windrow.agent.data.view import NodeView
 from windrow.agent.folder import RunFolder
 from windrow.agent.guard import remove_in_the_end
 from windrow.agent.job_file import JobFile
-from windrow.agent.order import COMMIT, HIT, HOME, NODES, WRONG, Moved, Order, Result
+from windrow.agent.order import COMMIT, HIT, HOME, NODES, WRONG, Order
 from windrow.agent.outputs import Outputs
 from windrow.deletion import discard_tree
 from windrow.errors import OutsideError
+from windrow.model.attempt import Attempt, Moved
 from windrow.model.volume import COPY, PEER, SBCAST, VolumeMount
 
 _FINE = Copied()
@@ -199,7 +200,7 @@ class NodeData:
     def _note(self, task: int, *moved: Moved) -> None:
         self._moved.setdefault(task, []).extend(moved)
 
-    def told(self, result: Result) -> Result:
+    def told(self, result: Attempt) -> Attempt:
         """The same, with paths as the user knows them, and with what was moved for it."""
         moved = (*self._moved.pop(result.task, ()), *result.moved)
         if result.why or moved:

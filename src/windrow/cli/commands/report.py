@@ -37,7 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> None:
     """Read, write, and say where."""
-    from windrow.report.run.page import run_page
+    from windrow.report.run.page import page_now
     from windrow.report.run.view import report_view
 
     if args.crate is None:
@@ -49,12 +49,13 @@ def run(args: argparse.Namespace) -> None:
             f"{folder} already exists and is not empty; name a new folder for the crate"
         )
     told = options.run_of(args)
-    report = told.recorded(time.time())
     if args.html:
         page = Path(args.html)
     else:
         page = told.paths.folder.path / "report.html"
-    terminal.write_page(page, run_page(report))
+    now_s = time.time()
+    report = told.recorded(now_s)
+    terminal.write_page(page, page_now(told, now_s))
     if folder is not None:
         with terminal.waiting("reading files"):
             write_crate(folder, told, report)

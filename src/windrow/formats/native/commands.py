@@ -120,7 +120,7 @@ class Commands:
 
     def _shell(self, form: TaskForm) -> Sequence[str]:
         if form.shell not in self._shells:
-            self._shells[form.shell] = _shell_named(form.shell)
+            self._shells[form.shell] = shell_named(form.shell)
         shell = self._shells[form.shell]
         if not shell:
             raise InputError(
@@ -228,7 +228,7 @@ class Commands:
             raise InputError(self._path, problem, line=field.line, fix=fix) from None
 
 
-def _shell_named(words: tuple[str, ...]) -> tuple[str, ...]:
+def shell_named(words: tuple[str, ...]) -> tuple[str, ...]:
     """The program and its options for one of the names, or for what the file says itself; () if
     there is none."""
     # Where it is usually, since compute nodes may have another PATH; else where it is here.

@@ -17,12 +17,14 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from windrow.errors import UserError
+from windrow.model.parts import Sharing
 from windrow.model.resources import meet
 from windrow.model.site import kinds_of
 from windrow.model.wording import count
 from windrow.queues.port import Limits, QueueError
 from windrow.queues.slurm.pool import pool
 from windrow.queues.slurm.profile import SlurmProfile
+from windrow.queues.slurm.sharing import sharing_of, why_whole
 from windrow.queues.slurm.text import (
     NODE_FORMAT,
     SlurmNode,
@@ -66,6 +68,8 @@ class SiteLimits:
     has_accounts: bool
     cluster: str = ""
     pool: frozenset[str] = frozenset()
+    nodes: tuple[SlurmNode, ...] = ()
+    """All of the partition, as they were when this was read."""
     kept_out: tuple[str, ...] = ()
 
 
@@ -89,20 +93,41 @@ def read_limits(ask: Ask, profile: SlurmProfile, user: str) -> SiteLimits:
     bounds = bounds_of(
         rules, counts_memory="MEMORY" in config.get("SelectTypeParameters", "MEMORY").upper()
     )
-    nodes = [node for node in able if _most(bounds, node) != 0]
+    sharing = _sharing(config, partition, able, bounds, profile)
+    nodes = [node for node in able if sharing is not None or _most(bounds, node) != 0]
     kept_out = {node.name for node in able} - {node.name for node in nodes}
     if profile.has_list:  # which sbatch would take for nodes that each job must have
         kept_out |= {node.name for node in every} - {node.name for node in able}
     limits = replace(
-        _limits(config, partition, [rule.row for rule in rules], nodes or able),
-        **_narrowed(bounds, nodes, partition),
+        _limits(config, partition, [rule.row for rule in rules], nodes or able), sharing=sharing
     )
+    if sharing is None:
+        limits = replace(limits, **_narrowed(bounds, nodes, partition))
     if not nodes:
         limits = replace(limits, closed=_too_small(bounds, able), usable_nodes=0)
     elif len(nodes) < len(able):
         limits = replace(limits, left_out=_left_out(bounds, able))
     names = frozenset(node.name for node in nodes)
-    return SiteLimits(limits, name, has_accounts, where.cluster, names, tuple(sorted(kept_out)))
+    return SiteLimits(
+        limits, name, has_accounts, where.cluster, names, tuple(every), tuple(sorted(kept_out))
+    )
+
+
+def _sharing(
+    config: dict[str, str],
+    partition: dict[str, str],
+    nodes: Sequence[SlurmNode],
+    bounds: Sequence[Bound],
+    profile: SlurmProfile,
+) -> Sharing | None:
+    """How these nodes are shared; None if jobs are to have whole ones."""
+    if profile.share != "cores":
+        return None
+    if why := why_whole(config, partition):
+        raise UserError(
+            f'share = "cores" is not possible here: jobs have whole nodes ({why}); leave it out'
+        )
+    return sharing_of(config, partition, nodes, bounds)
 
 
 def _limits(

@@ -47,7 +47,11 @@ OWNED = (
 
 @dataclass(frozen=True, slots=True)
 class SlurmProfile:
-    """Where jobs go and whom they are charged to; empty means what the site does by default."""
+    """Where jobs go and whom they are charged to; empty means what the site does by default.
+
+    `share`: "nodes", if jobs are to have whole ones whatever the partition allows, or "cores", if
+    they are to have parts; empty: as the partition has it.
+    """
 
     partition: str = ""
     account: str = ""
@@ -55,6 +59,7 @@ class SlurmProfile:
     constraint: str = ""
     cluster: str = ""
     extra: tuple[str, ...] = ()
+    share: str = ""
 
     def __post_init__(self) -> None:
         for name in ("partition", "account", "qos", "cluster"):

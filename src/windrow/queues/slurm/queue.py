@@ -4,22 +4,26 @@ keeps accounts.
 Rule 1: one query answers for all jobs: squeue for the user's own (the controller filters by user,
 which is cheap for it), then sacct for those that it has forgotten (after MinJobAge). Absent from
 both means absent, never finished.
-Rule 2: jobs take whole nodes and are never requeued: a job that Slurm would run twice would be two
-jobs under one id.
+Rule 2: jobs are never requeued: a job that Slurm would run twice would be two jobs under one id.
+They take whole nodes or, where users share these, parts (`sharing`), as each says itself.
 Rule 3: what was surely refused is SpecError or QueueError; if sbatch got no answer, the outcome is
 unknown, and often the job exists (seen with 22.05: a controller that hung for ten seconds accepted
 the job afterwards).
 """
 
+import math
 import os
 import re
 import time
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import replace
 from functools import cached_property
+from math import inf
 
 from windrow.errors import UserError
 from windrow.model.nodes import NOTHING, Need
+from windrow.model.resources import NodeShape
 from windrow.queues import command
 from windrow.queues.batch import BatchQueue
 from windrow.queues.command import Answer, Run
@@ -43,6 +47,7 @@ from windrow.queues.slurm.profile import (
     ignored_variables,
     with_environment,
 )
+from windrow.queues.slurm.sharing import Counted
 from windrow.queues.slurm.text import SlurmNode
 from windrow.queues.spec import check_spec
 
@@ -83,6 +88,8 @@ class SlurmQueue(BatchQueue):
         self.shell = self._counting | {name: given[name] for name in WITH_RUN if given.get(name)}
         self._ignored = ignored_variables(self.profile, given)
         self._hides = False  # whether jobs are hidden, as was seen so far
+        self.part: NodeShape | None = None
+        """In what nodes and jobs are counted, if these are parts of nodes (`in_parts`)."""
         clean = _clean(given)
         # The format of times is not for sbatch in earnest: the job would inherit it.
         super().__init__(clean, {**clean, "SLURM_TIME_FORMAT": "%s"}, timeout_s, run)
@@ -92,11 +99,31 @@ class SlurmQueue(BatchQueue):
         associations."""
         return self._site.limits
 
+    def in_parts(self, part: NodeShape) -> "SlurmQueue":
+        """The same queue, which counts nodes and jobs in such parts."""
+        other = copy(self)
+        other.part = part
+        return other
+
+    def in_nodes(self) -> "SlurmQueue":
+        """The same queue for jobs that have whole nodes, whatever the partition allows."""
+        other = copy(self)
+        other.profile = replace(self.profile, share="nodes")
+        other.__dict__.pop("_site", None)
+        return other
+
     @property
     def place(self) -> str:
-        """Which partition of which cluster this is: a home may be shared by several clusters."""
+        """Which partition of which cluster this is: a home may be shared by several clusters.
+
+        What is learned of parts of one size says little of others.
+        """
+        if self.part is None:
+            unit = ""
+        else:
+            unit = "-".join(str(int(one)) for one in self.part.amounts().values() if one < inf)
         return ".".join(
-            part for part in (self.name, self._site.cluster, self._site.partition) if part
+            part for part in (self.name, self._site.cluster, self._site.partition, unit) if part
         )
 
     @cached_property
@@ -134,8 +161,13 @@ class SlurmQueue(BatchQueue):
         first = specs[0]
         # Most sites leave EnforcePartLimits off: Slurm would accept an impossible job and let it
         # wait for ever.
-        check_spec(first, self.limits(), f"partition {self._site.partition}")
-        shape = self._shape(first.nodes, first.limit_s, first.per_node, first.avoid)
+        if first.part is None:
+            limits = self.limits()
+            shape = self._shape(first.nodes, first.limit_s, first.per_node, first.avoid)
+        else:
+            limits = replace(self.limits(), nodes=self._counted(first.part).most(), max_nodes=None)
+            shape = self._parts(first.nodes, first.part, first.limit_s, first.avoid)
+        check_spec(first, limits, f"partition {self._site.partition}")
         job = [*self._to_cluster(["sbatch", "--parsable"]), *shape]
         if first.notice_s and not any(
             option.startswith("--signal") for option in self.profile.extra
@@ -176,19 +208,58 @@ class SlurmQueue(BatchQueue):
         )  # the loss of one node leaves the job the others
         whole += [f"--mincpus={per_node.cores}"] if per_node.cores else []
         whole += [f"--tmp={mib['tmp']}M"] if mib["tmp"] else []
-        # Of a list of nodes each job would have to have all: jobs are kept off all others instead.
-        own = self.profile.options
-        whole += [
+        whole += self._own_options()
+        whole += text.gres_option(per_node.counts, self.profile.extra)
+        return whole + self._excluding([*self._site.kept_out, *avoid])
+
+    def _parts(
+        self, parts: int, part: NodeShape, walltime_s: int, avoid: Sequence[str] = ()
+    ) -> list[str]:
+        """The options of a job of parts of nodes: as many tasks of Slurm, each with what a part
+        has, on whichever nodes have room; with devices, which Slurm counts by node, on one."""
+        memory = math.ceil((part.memory_bytes or 0) / part.cores / 1024**2)
+        counted = self._counted(part)
+        most = counted.sharing.most_nodes
+        devices = tuple((name, parts * count) for name, count in part.counts if count)
+        options = [
+            f"--ntasks={parts}",
+            f"--cpus-per-task={part.cores}",
+            f"--mem-per-cpu={memory}M",
+            f"--time={text.format_duration(walltime_s)}",
+            "--no-requeue",
+        ]
+        options += ["--no-kill"] if parts > 1 else []
+        if parts == 1 or devices:
+            options.append("--nodes=1")
+        elif most is not None:
+            options.append(f"--nodes=1-{min(most, parts)}")
+        options += [f"--tmp={-(-part.disk_bytes // 1024**2)}M"] if part.disk_bytes else []
+        options += self._own_options()
+        options += text.gres_option(devices, self.profile.extra)
+        return options + self._excluding([*self._site.kept_out, *counted.others, *avoid])
+
+    def _own_options(self) -> list[str]:
+        """What the profile says. Of a list of nodes each job would have to have all: jobs are kept
+        off all others instead."""
+        return [
             option
-            for option in own
+            for option in self.profile.options
             if not (self.profile.has_list and option.startswith("--nodelist="))
         ]
-        whole += text.gres_option(per_node.counts, self.profile.extra)
-        if out := [*self._site.kept_out, *avoid]:  # of two such options the last one counts
-            whole.append(
-                "--exclude=" + ",".join([*filter(None, [self.profile.value("exclude")]), *out])
-            )
-        return whole
+
+    def _excluding(self, names: Iterable[str]) -> list[str]:
+        """The option that keeps a job off these nodes; of two such options the last one counts."""
+        out = [*dict.fromkeys(names)]
+        if not out:
+            return []
+        return ["--exclude=" + ",".join([*filter(None, [self.profile.value("exclude")]), *out])]
+
+    def _counted(self, part: NodeShape, nodes: Sequence[SlurmNode] | None = None) -> Counted:
+        """The partition in such parts, as its nodes are now or were at first."""
+        site = self._site
+        assert site.limits.sharing is not None, "else there are no parts"
+        every = site.nodes if nodes is None else nodes
+        return Counted(site.limits.sharing, part, every, site.pool)
 
     def _to_cluster(self, argv: Sequence[str]) -> list[str]:
         """The command for the profile's cluster. (sacctmgr knows all clusters, and is told which in
@@ -260,30 +331,44 @@ class SlurmQueue(BatchQueue):
             hidden = 0
         usable = sum(node.is_usable for node in nodes)
         offered = sum(node.is_open and node.name in self._site.pool for node in nodes)
+        if self.part is not None:
+            counted = self._counted(self.part, nodes)
+            usable = counted.parts()
+            offered = counted.parts(is_open=True)
+            jobs = counted.jobs(jobs, self._user)
         told = self._command(["scontrol", "-o", "show", "reservation"])
         now = time.time()
         is_inside = any(option.startswith("--reservation") for option in self.profile.extra)
         names = {node.name for node in nodes if told.is_good and not is_inside}
         closures = text.parse_closures(told.out, names, now)
+        if self.part is not None:  # what is closed, in parts
+            each = usable / max(1, len(nodes))
+            closures = tuple((start, end, math.ceil(n * each)) for start, end, n in closures)
         return Snapshot(now, usable, tuple(jobs), offered, closures, hidden)
 
     def _jobs(self) -> list[OthersJob]:
         partition = self._site.partition
+        columns, parse = text.SNAPSHOT_FORMAT, text.parse_snapshot
+        if self.part is not None:
+            columns, parse = text.SHARED_FORMAT, text.parse_shared
         told = self._ask(
             ["squeue", "--noheader", "--array", f"--partition={partition}", "--states=PENDING,CONFIGURING,RUNNING,"  # noqa: E501
-             "SUSPENDED,STOPPED,COMPLETING", f"--Format={text.SNAPSHOT_FORMAT}"]
+             "SUSPENDED,STOPPED,COMPLETING", f"--Format={columns}"]
         )  # fmt: skip
-        return text.parse_snapshot(told, self.limits().max_walltime_s or text.FOREVER_S)
+        return parse(told, self.limits().max_walltime_s or text.FOREVER_S)
 
     def past_jobs(self, since_s: float) -> list[PastJob] | None:
         """Everybody's jobs of the partition since then, by one sacct; None if the site keeps no
         accounts."""
         if not self._site.has_accounts:
             return None
-        argv = text.past_argv(self._site.partition, since_s, time.time())
-        return text.parse_past(
-            self._ask(argv), self.limits().max_walltime_s or text.FOREVER_S, self._user
-        )
+        limit_s = self.limits().max_walltime_s or text.FOREVER_S
+        if self.part is None:
+            argv = text.past_argv(self._site.partition, since_s, time.time())
+            return text.parse_past(self._ask(argv), limit_s, self._user)
+        argv = text.past_argv(self._site.partition, since_s, time.time(), text.PAST_SHARED_FORMAT)
+        past = text.parse_shared_past(self._ask(argv), limit_s, self._user)
+        return self._counted(self.part).past(past)
 
     def lives(self, since_s: float) -> list[Life] | None:
         """How all users' jobs ended, those that Slurm ran again once for each time, as far as one
@@ -326,7 +411,11 @@ class SlurmQueue(BatchQueue):
             raise UserError(f"Slurm accepts no job with {what}: {answer.words}; {allowed}")
 
     def _try(self, nodes: int, walltime_s: int) -> Answer:
-        argv = ["sbatch", "--test-only", *self._shape(nodes, walltime_s), "--output=/dev/null"]
+        if self.part is None:
+            shape = self._shape(nodes, walltime_s)
+        else:
+            shape = self._parts(nodes, self.part, walltime_s)
+        argv = ["sbatch", "--test-only", *shape, "--output=/dev/null"]
         return self._command(argv, stdin="#!/bin/sh\n:\n")
 
     def cancel(self, ids: Collection[str]) -> None:

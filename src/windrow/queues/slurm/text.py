@@ -7,8 +7,8 @@ of the clocks gets in between.
 """
 
 import re
-from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from windrow.model.bounds import COUNT_MAX
@@ -16,6 +16,7 @@ from windrow.model.cause import Cause
 from windrow.model.resources import GPUS, Counts, NodeShape, is_name
 from windrow.queues.batch import Wording
 from windrow.queues.port import JobState, JobStatus, Life, OthersJob, PastJob
+from windrow.queues.slurm.tres import parse_tres
 
 _WORDS = {
     JobState.WAITING: "PENDING REQUEUED REQUEUE_FED REQUEUE_HOLD RESV_DEL_HOLD SPECIAL_EXIT",
@@ -38,9 +39,14 @@ STATUS_FORMAT = (
     "Name:1024"
 )
 SNAPSHOT_FORMAT = "JobArrayID:64|,State:24|,StartTime:24|,TimeLimit:24|,NumNodes:16|,PriorityLong:24|,Reason:256|,UserName:256"  # noqa: E501
+# Of partitions whose jobs share nodes: what a job has, or asks for, whether alone, and where.
+SHARED_FORMAT = SNAPSHOT_FORMAT.replace(
+    "UserName", "tres-alloc:256|,OverSubscribe:16|,NodeList:4096|,UserName"
+)
 SACCT_FORMAT = "JobID,State,Submit,Start,End,ExitCode,Reason,NodeList,JobName"
 PAST_FORMAT = "JobID,State,Submit,Start,End,NNodes,TimelimitRaw,NodeList,User,JobName"
 _LOST = {JobState.NODE_FAILED: Cause.NODE_FAILED, JobState.PREEMPTED: Cause.PREEMPTED}
+PAST_SHARED_FORMAT = PAST_FORMAT.replace("JobName", "AllocTRES,ReqTRES,JobName")
 LIFE_FORMAT = "JobID,State,Start,End,NNodes,NodeList"
 NODE_FORMAT = "%N|%T|%a|%c|%m|%d|%G|%f"
 
@@ -215,7 +221,9 @@ def _status(
     )
 
 
-def past_argv(partition: str, since_s: float, now_s: float) -> list[str]:
+def past_argv(
+    partition: str, since_s: float, now_s: float, columns: str = PAST_FORMAT
+) -> list[str]:
     """The question: all jobs that waited, ran or ended since then. sacct takes no seconds of the
     epoch."""
     ago = max(1, round(now_s - since_s))
@@ -228,7 +236,7 @@ def past_argv(partition: str, since_s: float, now_s: float) -> list[str]:
             "--parsable2",
             f"--partition={partition}",
         ),
-        *(f"--starttime=now-{ago}seconds", f"--format={PAST_FORMAT}"),
+        *(f"--starttime=now-{ago}seconds", f"--format={columns}"),
     ]
 
 
@@ -242,6 +250,22 @@ def parse_past(out: str, default_s: int, me: str) -> list[PastJob]:
     """
     rows = (_past_job(fields, default_s, me) for fields in split_rows(out, 10))
     return [job for job in rows if job is not None]
+
+
+def parse_shared_past(out: str, default_s: int, me: str) -> list[PastJob]:
+    """The same of `sacct -XnP --format PAST_SHARED_FORMAT`, with what jobs had, or asked for."""
+    found = []
+    for *fields, had, asked, name in split_rows(out, 12):
+        if (job := _past_job([*fields, name], default_s, me)) is not None:
+            cores, memory_bytes = amounts(had or asked)
+            found.append(replace(job, cores=cores, memory_bytes=memory_bytes))
+    return found
+
+
+def amounts(tres: str) -> tuple[int, int]:
+    """The cores and the memory in bytes of `cpu=4,mem=2000M,node=1`."""
+    found = {name: amount for name, amount, _ in parse_tres(tres)}
+    return found.get("cpu", 0), found.get("mem", 0)
 
 
 def _past_job(fields: list[str], default_s: int, me: str) -> PastJob | None:
@@ -315,26 +339,51 @@ def parse_hosts(text: str) -> tuple[str, ...]:
 def parse_snapshot(out: str, default_s: int) -> list[OthersJob]:
     """The rows of `squeue -O SNAPSHOT_FORMAT`: running jobs, then waiting ones as Slurm takes
     them."""
-    running: list[OthersJob] = []
-    waiting: list[OthersJob] = []
-    for id_, state, start, limit, nodes, priority, reason, user in split_rows(out, 8):
-        waits = STATES.get(state, JobState.RUNNING) is JobState.WAITING
-        if waits and (reason.startswith(NOT_IN_LINE) or priority == "0"):
-            continue
-        seconds = FOREVER_S if limit == "UNLIMITED" else parse_duration(limit)
-        if seconds is None:
-            requested_s = default_s
-        else:
-            requested_s = seconds
-        if waits:
-            started_s = None
-        else:
-            started_s = parse_time(start)
-        job = OthersJob(
-            id_, parse_count(nodes), requested_s, not waits, started_s, float(priority), user
-        )
-        (waiting if waits else running).append(job)
-    return running + sorted(waiting, key=lambda job: (-job.priority, id_order(job.id)))
+    return _in_line(_listed_job(fields, default_s) for fields in split_rows(out, 8))
+
+
+def parse_shared(out: str, default_s: int) -> list[OthersJob]:
+    """The rows of `squeue -O SHARED_FORMAT`."""
+    found = []
+    for *fields, tres, shares, hosts, user in split_rows(out, 11):
+        job = _listed_job([*fields, user], default_s)
+        if job is not None:
+            cores, memory_bytes = amounts(tres)
+            known = () if hosts in NO_HOSTS else parse_hosts(hosts)
+            is_alone = shares == "NO"
+            found.append(
+                replace(job, cores=cores, memory_bytes=memory_bytes, is_alone=is_alone, hosts=known)
+            )
+    return _in_line(found)
+
+
+def _in_line(jobs: Iterable[OthersJob | None]) -> list[OthersJob]:
+    there = [job for job in jobs if job is not None]
+    waiting = sorted(
+        (job for job in there if not job.is_running),
+        key=lambda job: (-job.priority, id_order(job.id)),
+    )
+    return [job for job in there if job.is_running] + waiting
+
+
+def _listed_job(fields: Sequence[str], default_s: int) -> OthersJob | None:
+    """A job of a listing; None if it waits for something other than nodes."""
+    id_, state, start, limit, nodes, priority, reason, user = fields
+    waits = STATES.get(state, JobState.RUNNING) is JobState.WAITING
+    if waits and (reason.startswith(NOT_IN_LINE) or priority == "0"):
+        return None
+    seconds = FOREVER_S if limit == "UNLIMITED" else parse_duration(limit)
+    if seconds is None:
+        requested_s = default_s
+    else:
+        requested_s = seconds
+    if waits:
+        started_s = None
+    else:
+        started_s = parse_time(start)
+    return OthersJob(
+        id_, parse_count(nodes), requested_s, not waits, started_s, float(priority), user
+    )
 
 
 def parse_nodes(out: str, *, has_reservation: bool = False) -> list[SlurmNode]:

@@ -7,71 +7,102 @@ a finished one, and a simulated one as well as a real one.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator, Sequence
-from html import escape
 from typing import TYPE_CHECKING
 
-from windrow.model import format_duration
 from windrow.model.size import format_size
 from windrow.model.wording import count, node_span, percent, span
-from windrow.report.page import cell, facts, figure, note, notes, page, section, table
+from windrow.report.page import Lively, cell, facts, figure, note, notes, page, section, table
 from windrow.report.plot import legend
+from windrow.report.run.about import NOTHING, About, about
+from windrow.report.run.candidates import why
+from windrow.report.run.columns import columns_of, packed
 from windrow.report.run.details import decisions, failures
+from windrow.report.run.files import files
 from windrow.report.run.gantt import run_gantt
+from windrow.report.run.head import head, task_link, tiles
+from windrow.report.run.kinds import graph, kinds
+from windrow.report.run.planned import planned, planned_jobs
 from windrow.report.run.space import space, space_of_nodes
 from windrow.report.run.starts import starts
+from windrow.report.run.view import run_figures
 from windrow.report.workflow import kind_colours
 from windrow.story import figures
 from windrow.story.node_files import RoleData, data_by_role
-from windrow.story.states import ACTIVE, AttemptState, RunState, TaskState
+from windrow.story.states import AttemptState, RunState
 
 if TYPE_CHECKING:
+    from windrow.app.runs import RunView
     from windrow.story.story import JobStory
     from windrow.trials.background import Background
 
 _MOST_JOBS = 60
-_MOST_KINDS = 30
 _SLOWEST = 10
-_TILES = (
-    "display: grid; grid-template-columns: repeat(auto-fit, minmax(12rem, 1fr)); gap: "
-    ".7rem; margin: 1.2rem 0"
-)
-_TILE = "border: 1px solid var(--rule); border-radius: .4rem; padding: .6rem .8rem"
-_BIG = "display: block; font-size: 1.35rem; font-weight: 650; font-variant-numeric: tabular-nums"
-_SMALL = "color: var(--soft); font-size: .88rem"
 
 
 def run_page(
-    told: figures.RecordedRun, background: Background | None = None, what: Sequence[str] = ()
+    told: figures.RecordedRun,
+    background: Background | None = None,
+    what: Sequence[str] = (),
+    known: About = NOTHING,
 ) -> str:
     """HTML about one run. `background` is what its cluster did meanwhile, `what` says in lines what
-    was run where."""
-    in_vain = section("Failed and lost attempts", failures(told))
-    sections = [_tiles(told)]
+    was run where, `known` what was executed by whom."""
+    in_vain = section("Failed and lost attempts", failures(told), plain=not told.is_simulated)
+    sections = [head(told, known), tiles(told)]
     if told.state == RunState.FAILED:  # then it is what the reader came for
         sections.append(in_vain)
     sections.append(_over_time(told, background, what))
-    if not told.is_simulated:
-        sections.append(section("Predicted and actual starts", starts(told)))
-    if told.space is not None:
-        sections.append(section("Space", space(told)))
-    moved = data_by_role(told.story)
-    if moved:
-        sections.append(section("Data on nodes", _data(moved), space_of_nodes(told)))
+    sections += [section(title, body) for title, body in _plans(told) if body]
+    sections.append(_tasks(told))
+    sections.append(section("Kinds of task", kinds(told), graph(told, task_link)))
+    sections.append(section("Jobs", _jobs(told)))
+    sections += [section(title, *body) for title, body in _space_and_data(told, known)]
     sections.append(section("Node-hours", facts(_node_hours(told)), note(_NODE_HOURS)))
-    if told.state != RunState.FAILED:
+    if told.state != RunState.FAILED and any(
+        attempt.outcome.is_in_vain for _, attempt in figures.attempts(told.story)
+    ):
         sections.append(in_vain)
-    sections += [
-        section("Jobs", _jobs(told)),
-        section("Decisions", decisions(told)),
-        section("Kinds of task", _kinds(told)),
-        section("Slowest tasks", _slowest(told)),
-    ]
+    sections.append(section("Decisions", decisions(told)))
+    if known.provenance:
+        sections.append(section("Provenance", facts(known.provenance)))
     title = f"Run {told.name}"
     if told.is_simulated:
         title = f"{told.story.workflow.name} by {told.strategy}"
-    return page(title, _lead(told), sections)
+    data = packed(columns_of(told, known, background, run_figures(told)))
+    return page(title, "", sections, Lively(data, known.reports_every_s))
+
+
+def page_now(told: RunView, now_s: float, every_s: float = 0.0) -> str:
+    """The page of a real run as it is now. `every_s`: after how long it is written again."""
+    return run_page(told.recorded(now_s), known=about(told, now_s, every_s))
+
+
+def _plans(told: figures.RecordedRun) -> Iterator[tuple[str, str]]:
+    """What was expected and why, beside what came."""
+    yield "Planned and actual", planned(told)
+    yield "Why this cut", why(told)
+    if told.predictions:
+        yield "Predicted and actual starts", starts(told)
+
+
+def _space_and_data(told: figures.RecordedRun, known: About) -> Iterator[tuple[str, Sequence[str]]]:
+    """Files, and the space that they took."""
+    if made := files(told, known):
+        yield "Files", [made]
+    if told.space is not None:
+        yield "Space", [space(told)]
+    if moved := data_by_role(told.story):
+        yield "Data on nodes", [_data(moved), space_of_nodes(told)]
+
+
+def _tasks(told: figures.RecordedRun) -> str:
+    """All of them in a table that the script makes; without it, those that took longest."""
+    return section(
+        "Tasks",
+        '<div id="place-tasks"></div>',
+        f'<div class="plain"><h3>Slowest</h3>{_slowest(told)}</div>',
+    )
 
 
 def _over_time(
@@ -83,7 +114,11 @@ def _over_time(
     if what:
         words = notes(what)
     drawn = figure(picture, caption, legend(keys, marks=False))
-    return section("The run over time", drawn, words)
+    return section(
+        "The run over time",
+        f'<div id="place-timeline"></div><div class="plain">{drawn}</div>',
+        words,
+    )
 
 
 _NODE_HOURS = (
@@ -93,58 +128,6 @@ _NODE_HOURS = (
     "no task used it. "
     "Allocated = used + idle + lost."
 )
-
-
-def _lead(told: figures.RecordedRun) -> str:
-    story = told.story
-    done = story.count(TaskState.FINISHED)
-    total = len(story.tasks)
-    if told.is_simulated:
-        waited = f"no task ran for {format_duration(figures.visible_wait_s(told))} of it"
-        return (
-            f"Done in {format_duration(told.makespan_s)}, with "
-            f"{count(len(story.jobs), 'job')}; {waited}."
-        )
-    began = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(told.begun_s))
-    words = (
-        f"{told.state.capitalize()}: {done:,} of {count(total, 'task')} finished, by "
-        f"{told.strategy} on {told.queue}"
-    )
-    words += f". Started {began}."
-    if story.trouble:
-        words += f" It gave up: {story.trouble}"
-    return words
-
-
-def _tiles(told: figures.RecordedRun) -> str:
-    tiles = (
-        f'<div style="{_TILE}"><span style="{_BIG}">{escape(value)}</span>'
-        f'<span style="{_SMALL}">{escape(name)}</span></div>'
-        for name, value in _figures(told)
-    )
-    return f'<div style="{_TILES}">{"".join(tiles)}</div>'
-
-
-def _figures(told: figures.RecordedRun) -> Iterator[tuple[str, str]]:
-    story = told.story
-    used = figures.node_time(told)
-    yield "tasks finished", f"{story.count(TaskState.FINISHED):,} / {len(story.tasks):,}"
-    if told.state in ACTIVE:
-        yield "so far", span(told.makespan_s)
-    else:
-        yield "from start to end", span(told.makespan_s)
-    yield "with no task running", span(figures.visible_wait_s(told))
-    yield "jobs", f"{len(story.jobs):,}"
-    waits = [figures.wait_s(job, told.until_s) for job in story.jobs.values()]
-    yield "longest wait of a job", span(max(waits, default=0.0))
-    waited_s, hidden_s = figures.queue_waits_s(told)
-    if waited_s >= 1:
-        yield f"of {span(waited_s)} in the queue, hidden behind running tasks", span(hidden_s)
-    yield "node time allocated", node_span(used.allocated_s)
-    yield "of it used by tasks", _or_dash(used.share, percent)
-    if used.cpu_efficiency is not None:
-        yield "CPU efficiency", percent(used.cpu_efficiency)
-    yield "lost attempts", f"{sum(a.outcome.is_in_vain for _, a in figures.attempts(story)):,}"
 
 
 def _or_dash(value: float | None, write: Callable[[float], str]) -> str:
@@ -182,8 +165,10 @@ _JOB_HEADS = (
     "tasks",
     "nodes",
     "submitted",
+    "predicted wait",
     "waited",
     "requested",
+    "planned",
     "ran",
     "used",
     "state",
@@ -194,15 +179,21 @@ def _jobs(told: figures.RecordedRun) -> str:
     jobs = list(told.story.jobs.items())[:_MOST_JOBS]
     if not jobs:
         return note("No job was planned.")
-    rows = [_job(told, number, job) for number, job in jobs]
+    said = {one.job: one.wait_s for one in planned_jobs(told)}
+    rows = [_job(told, number, job, said.get(number)) for number, job in jobs]
+    heads = list(_JOB_HEADS)
+    if not any(wait_s is not None for wait_s in said.values()):
+        place = heads.index("predicted wait")
+        for row in (heads, *rows):
+            del row[place]
     more = f" jobs: windrow status {told.name} --all"
     if told.is_simulated:
         more = " jobs"
-    return table(_JOB_HEADS, rows, len(told.story.jobs) - len(rows), more)
+    return table(heads, rows, len(told.story.jobs) - len(rows), more)
 
 
-def _job(told: figures.RecordedRun, number: int, job: JobStory) -> tuple[str, ...]:
-    """What is told of a job under these heads."""
+def _job(told: figures.RecordedRun, number: int, job: JobStory, said_s: float | None) -> list[str]:
+    """What is told of a job under these heads; `said_s` is the wait that was predicted."""
     name = f"job {number}"
     if job.plan.site:
         name += f", {job.plan.site}"
@@ -221,18 +212,28 @@ def _job(told: figures.RecordedRun, number: int, job: JobStory) -> tuple[str, ..
     state: str = job.state
     if job.cause:
         state = f"{job.state} ({job.cause})"
-    return (
+    if failed := _failed_in(told, number, job):
+        state += f", {failed:,} failed"
+    return [
         cell(name, hint),
         levels,
         f"{len(job.plan.all_tasks):,}",
         f"{job.plan.nodes:,}",
         submitted,
+        _or_dash(said_s, span),
         waited,
         requested,
+        span(job.plan.run_s),
         _or_dash(figures.ran_s(job, told.until_s), span),
         _or_dash(figures.node_time(told, number).share, percent),
         cell(state, job.note),
-    )
+    ]
+
+
+def _failed_in(told: figures.RecordedRun, number: int, job: JobStory) -> int:
+    """How many attempts at its tasks failed in the job."""
+    tries = (a for task in job.plan.all_tasks for a in told.story.tasks[task].attempts)
+    return sum(a.job == number and a.outcome is AttemptState.FAILED for a in tries)
 
 
 def _data(roles: Sequence[RoleData]) -> str:
@@ -261,21 +262,6 @@ def _data(roles: Sequence[RoleData]) -> str:
         found = cell(sizes[2], hits)
         rows.append((one.role, *sizes[:2], found, *sizes[3:]))
     return table(heads, rows)
-
-
-def _kinds(told: figures.RecordedRun) -> str:
-    found = figures.kind_times(told.story)
-    if not found:
-        return note("No task has finished.")
-    rows = []
-    for kind in found[:_MOST_KINDS]:
-        spans = map(span, (kind.mean_s, kind.longest_s, kind.expected_s))
-        measured = _measured(told, kind.cpu_s, kind.peak_bytes)
-        rows.append((kind.name or "(no name)", f"{kind.tasks:,}", *spans, *measured))
-    heads = ["kind", "finished", "mean run", "longest", "expected"]
-    if not told.is_simulated:
-        heads += ["mean CPU time", "peak memory"]
-    return table(heads, rows, len(found) - len(rows), " kinds")
 
 
 def _measured(told: figures.RecordedRun, cpu_s: float, peak_bytes: int) -> tuple[str, ...]:

@@ -1,6 +1,8 @@
 """Predicted against actual starts of a run's jobs: who said what, and how far off it was."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import median
 
 from windrow.forecast.ledger import LEAST, Accuracy, PastPrediction, accuracies, too_few
 from windrow.model.wording import span
@@ -33,6 +35,27 @@ def _source(told: RecordedRun, said: PredictedStart) -> str:
     if job is not None and job.plan.site:
         return f"{said.source} at {job.plan.site}"
     return said.source
+
+
+@dataclass(frozen=True, slots=True)
+class Misses:
+    """How far the predictions on which decisions were based were off."""
+
+    starts: int
+    median_s: float
+
+
+def misses(told: RecordedRun) -> Misses | None:
+    """Of the jobs that have started; None if there are none of which this is known."""
+    jobs = told.story.jobs
+    found = [
+        abs(at_s - p.start_s)
+        for p in told.predictions
+        if p.used and p.job in jobs and (at_s := jobs[p.job].queue_started_s) is not None
+    ]
+    if not found:
+        return None
+    return Misses(len(found), median(found))
 
 
 def starts(told: RecordedRun) -> str:

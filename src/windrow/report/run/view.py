@@ -190,15 +190,18 @@ def _why(told: RunView, number: int) -> str:
 
 def report_view(run: RecordedRun, page: Path, crate: str | None) -> dict[str, Any]:
     """The run in figures, and where its page is."""
-    story = run.story
-    waited_s, hidden_s = queue_waits_s(run)
     if crate is not None:
         crate = str(Path(crate).absolute())
+    return {**run_figures(run), "page": str(page.absolute()), "crate": crate}
+
+
+def run_figures(run: RecordedRun) -> dict[str, Any]:
+    """The run in figures."""
+    story = run.story
+    waited_s, hidden_s = queue_waits_s(run)
     view = {
         "run": run.name,
         "state": run.state,
-        "page": str(page.absolute()),
-        "crate": crate,
         "tasks": len(story.tasks),
         "finished": story.count(TaskState.FINISHED),
         "jobs": len(story.jobs),

@@ -17,9 +17,10 @@ from typing import TYPE_CHECKING, Protocol
 from windrow.agent.crew import Crew
 from windrow.agent.folder import RunFolder
 from windrow.agent.job_file import JobFile
-from windrow.agent.order import Committed, Order, Result
+from windrow.agent.order import Committed, Order
 from windrow.agent.outputs import Outputs
 from windrow.files import about_to_write, is_of_disk
+from windrow.model.attempt import Attempt
 from windrow.model.cause import Cause
 from windrow.trials.virtual.content import HALF, content, made
 from windrow.trials.virtual.kinds import Kind
@@ -145,7 +146,7 @@ class VirtualCrew(Crew):
         self._now_s = now_s
         self.is_noticed = False
         self._at_work: dict[int, _Pretended] = {}
-        self._results: list[Result] = []
+        self._results: list[Attempt] = []
         self.disk: Path | None = None
         """Where nodes of the job have files of their own."""
         self._place: dict[int, int] = {}  # of the last attempt at each task
@@ -397,7 +398,7 @@ class VirtualCrew(Crew):
                 self._ended(self._at_work.pop(run.order.task).order, run.outputs, "exit code 75")
             )
 
-    def collect(self) -> list[Result]:
+    def collect(self) -> list[Attempt]:
         self._do_copies()
         for run in [
             run for run in self._at_work.values() if run.saves[0] <= min(run.end_s, self._now_s())
@@ -461,7 +462,7 @@ class VirtualCrew(Crew):
         why: str,
         signal: int | None = None,
         cause: Cause = Cause.PROGRAM,
-    ) -> Result:
+    ) -> Attempt:
         try:
             if outputs is not None and why:
                 outputs.discard()
@@ -480,7 +481,7 @@ class VirtualCrew(Crew):
             local = tuple(path for path in order.outputs if path in self._made)
         else:
             local = ()
-        return Result(order.task, order.attempt, exit_code, signal, why, cause=cause, local=local)
+        return Attempt(order.task, order.attempt, exit_code, signal, why, cause=cause, local=local)
 
     def stop(self, keys: Collection[int], number: int) -> None:
         for run in [self._at_work.pop(key) for key in keys if key in self._at_work]:
@@ -502,7 +503,7 @@ class VirtualCrew(Crew):
     def end(  # they go at once
         self,
         patience_s: float,  # noqa: ARG002
-        take: Callable[[Result], None],
+        take: Callable[[Attempt], None],
         meanwhile: Callable[[], bool] = lambda: False,
     ) -> None:
         runs = self._at_work

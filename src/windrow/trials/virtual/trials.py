@@ -72,7 +72,7 @@ def virtual_trial(
         )
     trial = Trial(work.workflow, strategy.name, work.shape.cores)
     trial.events = [
-        (record.event, tuple((record.detail or {}).get("nodes", ()))) for record in records
+        (record.event, record.attempt.nodes if record.attempt else ()) for record in records
     ]
     return trial
 

@@ -1,0 +1,114 @@
+"""Tasks that a program hands to a run, as its manager takes them (`app.new_tasks`).
+
+Law: what one more costs does not depend on how many there are. What other live runs write is
+looked up when one comes or goes, else every few seconds.
+"""
+
+from __future__ import annotations
+
+import logging
+import posixpath
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from windrow.app import live_runs
+from windrow.app.facts import RunFacts
+from windrow.app.new_tasks import NEW, REFUSED
+from windrow.errors import UserError
+from windrow.forecast.best_effort import filled
+from windrow.formats.disk import replace_text
+from windrow.model import Runnable, Step, Task, Workflow
+from windrow.records.runnable_file import RunnableRecord, write_inputs
+from windrow.story.events import TasksAdded
+
+if TYPE_CHECKING:
+    from windrow.manager.manager import Manager
+
+logger = logging.getLogger(__name__)
+
+
+class Arrivals:
+    """Takes in the tasks that come to one run."""
+
+    def __init__(self, manager: Manager, facts: RunFacts, root: Path) -> None:
+        self._manager = manager
+        self._facts = facts
+        self._others = live_runs.Others(root, manager.folder.path)
+        dirs = {step.workdir for step in manager.dispatch.runnable.steps}
+        self._folder = str(facts.request.workflow.parent)
+        self._are_whole = dirs != {self._folder}
+
+    def take(self, request: Path) -> None:
+        """Add what is asked for, or say why not."""
+        name = request.name.removeprefix(NEW)
+        try:
+            if name not in self._manager.core.additions:
+                self._add(name, msgspec.json.decode(request.read_bytes(), type=RunnableRecord))
+        except UserError as error:
+            replace_text(request.with_name(f"{REFUSED}{name}"), str(error))
+        except msgspec.DecodeError as error:
+            replace_text(request.with_name(f"{REFUSED}{name}"), f"it cannot be read: {error}")
+
+    def _add(self, name: str, record: RunnableRecord) -> None:
+        workflow = self._manager.core.work.workflow
+        tasks = record.tasks
+        if self._are_whole:
+            tasks = [task.named_from(self._folder) for task in tasks]
+        tasks, outside = _linked(tasks, workflow)
+        for task, file in outside:
+            if not Path(self._folder, file).exists():
+                raise UserError(
+                    f"task {task} reads {file}, which no task writes and which is not in "
+                    f"{self._folder}; create it, or correct the name"
+                )
+        tasks = self._timed(tasks, record.steps)
+        written = [Path(self._folder, file) for task in tasks for file in task.outputs]
+        self._others.refuse(written)
+        self._manager.add(
+            TasksAdded(int(time.time()), name, RunnableRecord(record.name, tasks, [], record.steps))
+        )
+        if outside:
+            write_inputs(self._manager.folder.path / "inputs.json", self._manager.dispatch.runnable)
+
+    def _timed(self, tasks: Sequence[Task], steps: Sequence[Step]) -> list[Task]:
+        """The same with the run times that earlier runs have taught, where they state none."""
+        if all(step.runtime_known for step in steps):
+            return list(tasks)
+        plain = [replace(task, parents=(), inputs=(), outputs=()) for task in tasks]
+        order = self._facts.request
+        alone = Runnable(Workflow.from_tasks(order.workflow.stem, plain), tuple(steps))
+        times = filled(alone, order.guess_s, order.risk)[0].workflow.runtime_s.tolist()
+        return [replace(task, runtime_s=s) for task, s in zip(tasks, times, strict=True)]
+
+
+def _linked(tasks: Sequence[Task], workflow: Workflow) -> tuple[list[Task], list[tuple[str, str]]]:
+    """The tasks after those that write what they read; and what no task writes, each with who
+    reads it. UserError if two write the same."""
+    makers: dict[str, str] = {}
+    for task in tasks:
+        for file in task.outputs:
+            if (first := makers.setdefault(file, task.id)) != task.id:
+                raise UserError(f"{task.id} writes {file}, and so does {first}")
+    linked = []
+    outside = []
+    for task in tasks:
+        parents = dict.fromkeys(task.parents)
+        for file in task.inputs:
+            above = file
+            while (maker := makers.get(above) or workflow.maker_of(above)) is None:
+                if (up := posixpath.dirname(above)) in ("", above):
+                    break
+                above = up
+            if maker is None:
+                outside.append((task.id, file))
+            elif maker == task.id:
+                raise UserError(f"{task.id} reads {file}, which it writes")
+            else:
+                parents[maker] = None
+        linked.append(replace(task, parents=tuple(parents)))
+    return linked, outside

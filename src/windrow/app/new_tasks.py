@@ -1,0 +1,173 @@
+"""Tasks that a program makes, with no file: what they are, and how they are handed to a run.
+
+Law: who hands tasks on does not look at the run, so that one more costs the same however many it
+has. The run's manager finds out after what they come, whether they fit, and answers
+(`app.arrivals`).
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from windrow.app.background import start_manager
+from windrow.app.facts import RunFacts
+from windrow.app.runs import RunPaths
+from windrow.deletion import discard, put
+from windrow.errors import STEERING, UserError
+from windrow.files import disk_faults
+from windrow.formats.native.commands import shell_named
+from windrow.formats.native.places import Places
+from windrow.model import Step, Task
+from windrow.model.duration import parse_duration
+from windrow.model.resources import GPUS
+from windrow.model.size import parse_size
+from windrow.records.compact import as_json
+from windrow.records.lock import holder_of
+from windrow.records.runnable_file import RunnableRecord
+
+NEW = "new-"
+REFUSED = "refused-"
+_LOOK_S = 0.005
+_SLOWEST_S = 0.02
+_ASK_S = 1.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewTask:
+    """A task for a run, with what a workflow file says by the same names.
+
+    `command` is a text for the shell (as `shell: strict`), or a program and its arguments. Files
+    are named from the folder of the run's workflow, where the task runs. It comes after the tasks
+    in `after`, and after those that write its inputs. Durations and sizes are numbers (seconds,
+    bytes), or texts such as "20m" and "2GiB".
+    """
+
+    id: str
+    command: str | Sequence[str]
+    inputs: Sequence[str] = ()
+    outputs: Sequence[str] = ()
+    after: Sequence[str] = ()
+    cores: int = 1
+    nodes: int = 0
+    memory: int | str = 0
+    disk: int | str = 0
+    gpus: int = 0
+    resources: Mapping[str, int] = field(default_factory=dict)
+    runtime: float | str | None = None
+    retries: int = 0
+    env: Mapping[str, str] = field(default_factory=dict)
+    kind: str = ""
+
+
+def record_of_new(tasks: Sequence[NewTask], workflow: Path, guess_s: float) -> RunnableRecord:
+    """What these tasks are to a run of this workflow file. UserError if one cannot be."""
+    places = Places(workflow)
+    for task in tasks:
+        _refuse(task, places)
+    made = (_task(task, guess_s) for task in tasks)
+    steps = (_step(task, places.base) for task in tasks)
+    return RunnableRecord(workflow.stem, list(made), [], list(steps))
+
+
+def _task(task: NewTask, guess_s: float) -> Task:
+    counts = dict(task.resources) | ({GPUS: task.gpus} if task.gpus else {})
+    return Task(
+        id=task.id,
+        runtime_s=guess_s if task.runtime is None else _seconds(task.runtime),
+        kind=task.kind or task.id,
+        parents=tuple(dict.fromkeys(task.after)),
+        inputs=tuple(dict.fromkeys(map(os.path.normpath, task.inputs))),
+        outputs=tuple(dict.fromkeys(map(os.path.normpath, task.outputs))),
+        cores=task.cores,
+        nodes=task.nodes,
+        memory_bytes=_bytes(task.memory),
+        disk_bytes=_bytes(task.disk),
+        counts=tuple(sorted(counts.items())),
+    )
+
+
+def _step(task: NewTask, folder: str) -> Step:
+    command = tuple(task.command)
+    if isinstance(task.command, str):
+        command = (*shell_named(("strict",)), task.command)
+    env = tuple(sorted(task.env.items()))
+    return Step(command, folder, env, task.retries, runtime_known=task.runtime is not None)
+
+
+def _seconds(value: float | str) -> float:
+    if isinstance(value, str):
+        return parse_duration(value)
+    return value
+
+
+def _bytes(value: int | str) -> int:
+    if isinstance(value, str):
+        return parse_size(value)
+    return value
+
+
+def _refuse(task: NewTask, places: Places) -> None:
+    words = [task.command] if isinstance(task.command, str) else list(task.command)
+    if not task.id or STEERING.search(task.id + task.kind):
+        raise UserError(f"a task cannot be called {task.id!r}; use characters that can be printed")
+    if not words or not words[0]:
+        raise UserError(f"task {task.id} has no command; say what it runs")
+    if any("\0" in text for text in (*words, *task.inputs, *task.outputs, *task.env.values())):
+        raise UserError(f"task {task.id} has a zero byte in a text; no program takes one")
+    if not isinstance(task.retries, int) or task.retries < 0:
+        raise UserError(
+            f"task {task.id} is to be tried again {task.retries!r} times; say how often"
+        )
+    for name in task.outputs:
+        why, fix = places.why_not(os.path.normpath(Path(places.base, name)), outside=False)
+        if why:
+            raise UserError(f"{task.id} writes {name}, {why}; {fix.partition(', or')[0]}")
+
+
+class Adder:
+    """Hands tasks to one run. Any number of threads may use it."""
+
+    def __init__(self, paths: RunPaths, facts: RunFacts) -> None:
+        self._paths = paths
+        self._workflow = facts.request.workflow
+        self._guess_s = facts.request.guess_s
+
+    def add(self, tasks: Sequence[NewTask]) -> None:
+        """Add these tasks. They are in the run on return; UserError, and none is, if one does not
+        go with it."""
+        if not tasks:
+            return
+        name = secrets.token_hex(8)
+        record = record_of_new(tasks, self._workflow, self._guess_s)
+        self._wait(self._leave(name, as_json(record)), name)
+
+    def _leave(self, name: str, content: bytes) -> Path:
+        request = self._paths.path / f"{NEW}{name}"
+        with disk_faults(f"{request} cannot be written"):
+            half = self._paths.path / f".{NEW}{name}"
+            half.write_bytes(content)
+            put(half, request)
+        return request
+
+    def _wait(self, request: Path, name: str) -> None:
+        """Wait until the run's manager has taken the request; start one if there is none."""
+        pause_s = _LOOK_S
+        asked_s = time.monotonic() - _ASK_S + _SLOWEST_S
+        while request.exists():
+            now = time.monotonic()
+            if now >= asked_s + _ASK_S:
+                asked_s = now
+                if holder_of(self._paths.lock) is None and request.exists():
+                    start_manager(self._paths, retry=False)
+            time.sleep(pause_s)
+            pause_s = min(2 * pause_s, _SLOWEST_S)
+        answer = self._paths.path / f"{REFUSED}{name}"
+        if answer.exists():
+            why = answer.read_text()
+            discard(answer)
+            raise UserError(f"{why}; nothing was added")

@@ -1,0 +1,118 @@
+"""Why a run was cut as it was: for each decision, what was considered, as bars up to its end.
+
+Each bar is a candidate: grey its wait, coloured its run, and a line where all tasks would be done,
+if the strategy knew. What was chosen is marked; the others follow, the best first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from html import escape
+
+from windrow.model import format_duration
+from windrow.model.wording import count, span
+from windrow.report import plot
+from windrow.report.page import figure, note
+from windrow.report.plot import Axis, Frame, time_axis
+from windrow.story.figures import RecordedRun
+from windrow.story.story import DecisionStory
+from windrow.strategies.base import Candidate
+
+MOST_DRAWN = 3
+_MOST_BARS = 14
+_LEFT = 300
+_STEP = 22
+_NAME = 44
+
+
+def why(told: RecordedRun) -> str:
+    """The decisions that had a choice, the first of them open; empty if none had."""
+    story = told.story
+    drawn = [one for one in story.decisions if len(_ends(one)) > 1]
+    parts = []
+    for decision in drawn[:MOST_DRAWN]:
+        at = span(max(0.0, decision.at_s - told.begun_s))
+        number = story.decisions.index(decision) + 1
+        head = f"decision {number:,} of {len(story.decisions):,}, at +{at}"
+        parts.append(f"<p><strong>{escape(head)}</strong>: {escape(decision.decision.why)}</p>")
+        parts.append(_picture(decision))
+    if len(drawn) > MOST_DRAWN:
+        parts.append(
+            note(
+                f"{len(drawn) - MOST_DRAWN:,} later decisions with a choice are under “Decisions”."
+            )
+        )
+    return "\n".join(parts)
+
+
+def _ends(decision: DecisionStory) -> list[tuple[Candidate, float]]:
+    """Candidates with the time at which each would be done: all tasks, or else the job."""
+    return [
+        (
+            one,
+            float(
+                one.wait_s + one.data_s + one.run_s if one.makespan_s is None else one.makespan_s
+            ),
+        )
+        for one in decision.decision.candidates
+        if one.makespan_s is not None or not one.site
+    ]
+
+
+def _chosen(decision: DecisionStory, found: Sequence[tuple[Candidate, float]]) -> int:
+    """Which of them was chosen: the first of a look ahead, else the one that became a job."""
+    if decision.decision.is_played:
+        return 0
+    jobs = decision.decision.jobs
+    for i, (one, _) in enumerate(found):
+        if any(job.nodes == one.nodes and job.run_s == one.run_s for job in jobs):
+            return i
+    return -1
+
+
+def _picture(decision: DecisionStory) -> str:
+    found = _ends(decision)
+    chosen = _chosen(decision, found)
+    order = sorted(range(len(found)), key=lambda i: (i != chosen, found[i][1], i))[:_MOST_BARS]
+    best_s = found[order[0]][1]
+    axis = time_axis(0, max(1.0, *(found[i][1] for i in order)), "from the decision on")
+    frame = Frame(_LEFT, 10, 500, _STEP * len(order), axis, Axis(0, 1, ()))
+    parts = [plot.axes(frame)]
+    for row, i in enumerate(order):
+        one, end_s = found[i]
+        top = frame.top + row * _STEP + 3
+        parts += _bar(frame, top, one, end_s, is_chosen=i == chosen)
+        words = format_duration(end_s)
+        if i != chosen and chosen >= 0 and best_s > 0:
+            words += f" ({100 * (end_s - best_s) / best_s:+.0f} %)"
+        parts.append(plot.text(frame.right + 12, top + 12, words, "strong" if i == chosen else ""))
+    caption = (
+        "Blue: what was chosen; then the others, the one that would end first on top. Grey is the "
+        "wait in the queue, colour the run of the job. The pale rest, up to the mark, is what all "
+        "other tasks would take after it."
+    )
+    if len(found) > len(order):
+        caption += f" {count(len(found) - len(order), 'candidate')} that end later are left out."
+    return figure(plot.picture(960, frame.bottom + 48, "Candidates and their ends", parts), caption)
+
+
+def _bar(frame: Frame, top: float, one: Candidate, end_s: float, *, is_chosen: bool) -> list[str]:
+    wait_s = float(one.wait_s + one.data_s)
+    a, b, c, d = frame.across([0, wait_s, wait_s + one.run_s, end_s]).tolist()
+    name = one.what if len(one.what) <= _NAME else f"{one.what[: _NAME - 1]}…"
+    if is_chosen:
+        colour, css = "c0", "end strong"
+    else:
+        colour, css = "c7", "end"
+    hint = f"{one.what}: {count(one.nodes, 'node')}, wait {span(wait_s)}, run {span(one.run_s)}"
+    if one.note:
+        hint += f" ({one.note})"
+    parts = [
+        plot.text(frame.left - 10, top + 12, name, css),
+        plot.box("veil", a, top, b - a, _STEP - 8, hint),
+        plot.box(f"bar {colour}", b, top, max(1.0, c - b), _STEP - 8, hint),
+    ]
+    if d > c + 0.5:
+        parts.append(plot.box(f"area {colour}", c, top, d - c, _STEP - 8, hint))
+    parts.append(f'<path class="line {colour}" d="M{d:.1f} {top - 2:.1f}v{_STEP - 4}"/>')
+    return parts
