@@ -34,6 +34,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from tests.slurm import releases
 from tests.slurm.processes import end, of_cluster, of_node
 from tests.slurm.settings import (
     Place,
@@ -105,7 +106,10 @@ class SlurmCluster:
             for k, v in os.environ.items()
             if not k.startswith(("SLURM", "SBATCH", "SQUEUE", "SACCT"))
         }
-        self.env = {**kept, "PATH": PATH, "SLURM_CONF": str(self.place.path("slurm.conf"))}
+        path = PATH
+        if release := self.settings.release:
+            path = f"{releases.programs(release)}:{PATH}"
+        self.env = {**kept, "PATH": path, "SLURM_CONF": str(self.place.path("slurm.conf"))}
         self._daemons: dict[str, subprocess.Popen[bytes]] = {}
 
     @property
@@ -131,7 +135,7 @@ class SlurmCluster:
             self._start_accounting()
         self.start_controller()
         for node in self.nodes:
-            self._spawn(node, [*self._own_disk(), "slurmd", "-D", "-N", node])
+            self._spawn(node, self._node_command(node))
         self.wait(
             lambda: self.node_states() == dict.fromkeys(self.nodes, "idle"),
             "eight idle nodes",
@@ -140,6 +144,12 @@ class SlurmCluster:
         # only now, since what a limit counts is known once the controller has told its database
         for line in self.settings.accounts:
             self.run("sacctmgr", "-i", *line.split())
+
+    def _node_command(self, name: str) -> list[str]:
+        command = [*self._own_disk(), "slurmd", "-D", "-N", name]
+        if release := self.settings.release:
+            command += ["-d", str(releases.programs(release) / "slurmstepd")]
+        return command
 
     def _own_disk(self) -> list[str]:
         """What to put before a node's daemon so that it and its jobs have a disk that no other node
@@ -207,7 +217,7 @@ class SlurmCluster:
 
     def start_node(self, name: str, *, waits: bool = True) -> None:
         """Bring a killed node back; it `waits` until Slurm may use it."""
-        self._spawn(name, [*self._own_disk(), "slurmd", "-D", "-N", name])
+        self._spawn(name, self._node_command(name))
         if waits:
             self.wait(lambda: self.node_states().get(name) == "idle", f"{name} idle", name)
 
@@ -333,7 +343,9 @@ class SlurmCluster:
 
     def _start_accounting(self) -> None:
         password = secrets.token_hex(16)
-        self._write_private("slurmdbd.conf", slurmdbd_conf(self.place, password).encode())
+        self._write_private(
+            "slurmdbd.conf", slurmdbd_conf(self.place, password, self.settings).encode()
+        )
         self._write_private("init.sql", init_sql(password).encode())
         # A server that starts removes what it finds of temporary tables, be it another server's: so
         # each has a folder.

@@ -7,8 +7,10 @@ with its MariaDB. Times that a site sets to minutes are seconds here, so that te
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+
+from tests.slurm import releases
 
 POLICE = """\
 JobAcctGatherType=jobacct_gather/linux
@@ -60,6 +62,8 @@ class Settings:
 
     `binds`: each task is bound to its cores; nodes must then have no more of them than this
     machine.
+
+    `release`: the folder of another Slurm than the installed one (`releases`).
     """
 
     nodes: int = 8
@@ -81,6 +85,7 @@ class Settings:
     partitions: tuple[str, ...] = ()
     accounts: tuple[str, ...] = ()
     binds: bool = False
+    release: Path | None = field(default_factory=releases.chosen)
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,6 +147,7 @@ MessageTimeout={settings.message_timeout_s}
 SlurmdTimeout={settings.node_timeout_s}
 MaxArraySize={settings.max_array_size}
 SlurmdParameters=config_overrides
+{_plugins(settings)}
 {_accounting(place, settings)}
 {_nodes(place, settings)}
 PartitionName=main Nodes=ALL Default=YES MaxTime={settings.max_time_min} State=UP {settings.main}
@@ -212,9 +218,16 @@ def _counted(gres: str) -> set[str]:
     return {f"gres/{':'.join(name[:end])}" for name in names for end in range(1, len(name))}
 
 
-def slurmdbd_conf(place: Place, password: str) -> str:
+def _plugins(settings: Settings) -> str:
+    if settings.release:
+        return f"PluginDir={releases.plugins(settings.release)}"
+    return ""
+
+
+def slurmdbd_conf(place: Place, password: str, settings: Settings) -> str:
     """The text of slurmdbd.conf."""
     return f"""\
+{_plugins(settings)}
 AuthType=auth/munge
 AuthInfo=socket={place.path("munge.socket")}
 DbdHost=localhost

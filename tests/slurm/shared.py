@@ -108,7 +108,9 @@ def told(slurm: SlurmCluster, job: str) -> dict[str, str]:
 
 def allocated(slurm: SlurmCluster, job: str) -> dict[str, str]:
     """What a job has been given, by kind of resource: cpu, mem, node, billing, gres/gpu."""
-    return dict(one.split("=", 1) for one in told(slurm, job)["TRES"].split(","))
+    said = told(slurm, job)
+    amounts = said.get("AllocTRES") or said.get("TRES") or said["ReqTRES"]  # TRES before 24.05
+    return dict(one.split("=", 1) for one in amounts.split(","))
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -110,6 +110,17 @@ def test_rows_of_squeue() -> None:
 
 
 @pytest.mark.parametrize(
+    ("old", "new", "code"), [("0", "0:0", 0), ("768", "3:0", 3), ("9", "0:9", 137)]
+)
+def test_exit_codes_of_two_releases(old: str, new: str, code: int) -> None:
+    """22.05 tells a status as of wait(2), 24.11 the code and the signal."""
+    for text in (old, new):
+        out = f"1 |FAILED |1794747120 |1794747121 |1794747123 |{text} |None |n1 |x\n"
+        (row,) = parse_status(out)
+        assert row.status.exit_code == code
+
+
+@pytest.mark.parametrize(
     ("words", "state"),
     [
         ("COMPLETED", JobState.ENDED),

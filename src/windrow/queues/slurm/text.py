@@ -1,4 +1,5 @@
-"""What Slurm's commands print, read into values: tables and pure functions. Checked with 22.05.
+"""What Slurm's commands print, read into values: tables and pure functions. Checked with
+22.05 and 24.11.
 
 Formats are explicit lists of fields with a delimiter, because Slurm's JSON changes its schema from
 release to release. The job's name is always the last field, since it alone may hold the delimiter.
@@ -166,16 +167,19 @@ def parse_status(out: str) -> list[Row]:
     """The rows of `squeue -O STATUS_FORMAT`."""
     rows = []
     for id_, state, *times, exit_status, reason, hosts, name in split_rows(out, 9):
-        # Here the exit code is a status as of wait(2): the signal in the low byte, the code above
-        # it.
-        if exit_status.isdecimal():
-            status = int(exit_status)
-        else:
-            status = 0
-        rows.append(
-            Row(_status(id_, state, times, (status >> 8, status & 0x7F), reason, hosts), name)
-        )
+        rows.append(Row(_status(id_, state, times, _exit(exit_status), reason, hosts), name))
     return rows
+
+
+def _exit(text: str) -> tuple[int, int]:
+    """The exit code and the signal. Slurm 24.11 writes `CODE:SIGNAL`; 22.05 a status as of wait(2):
+    the signal in the low byte, the code above it."""
+    code, colon, signal = text.partition(":")
+    if colon:
+        return int(code or 0), int(signal or 0)
+    if not text.isdecimal():
+        return 0, 0
+    return int(text) >> 8, int(text) & 0x7F
 
 
 def parse_sacct(out: str) -> list[Row]:
@@ -186,10 +190,7 @@ def parse_sacct(out: str) -> list[Row]:
     """
     rows = []
     for id_, state, *times, exit_, reason, hosts, name in split_rows(out, 9):
-        code, _, sign = exit_.partition(":")
-        rows.append(
-            Row(_status(id_, state, times, (int(code or 0), int(sign or 0)), reason, hosts), name)
-        )
+        rows.append(Row(_status(id_, state, times, _exit(exit_), reason, hosts), name))
     return [row for row in rows if row.status.state.is_over]
 
 
