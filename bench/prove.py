@@ -2,7 +2,7 @@
 figures on test beds.
 
     python bench/prove.py [hour] [cases] [faults] [bugs] [failures] [copies] [storage] [matrices] [places] [trouble] [slurm]
-        [interrupted] [beds] [sites] [pairs] [ways] [space] [peers] [home] [figures]
+        [releases] [shares] [interrupted] [beds] [sites] [pairs] [ways] [space] [peers] [home] [figures]
 
 `make prove` runs all of it and writes `bench/proof.md`, one section for each part, with
 the commit that it was run on; where only some parts are named, the other sections stay as they are.
@@ -533,6 +533,39 @@ def peers() -> Section:
     return lines, wrong
 
 
+RELEASES = {"24.11": "trixie"}
+"""Slurms of other releases than the installed one, and Debian's suites that have them."""
+
+
+def releases() -> Section:
+    """The queue contract, and real workflows, on Slurms of other releases."""
+    lines, wrong = list[str](), list[str]()
+    for number, suite in RELEASES.items():
+        folder = ROOT / "bench" / ".peers" / suite
+        made = subprocess.run(
+            [sys.executable, "-m", "tests.slurm.releases", suite, str(folder)],
+            cwd=ROOT, capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        if made.returncode:
+            print(made.stderr[-2000:], file=sys.stderr)
+            wrong.append(f"Slurm {number} could not be made")
+            continue
+        files = ("test_slurm_contract", "test_works", "test_shared_bed", "test_parts_on_slurm")
+        rows, failed = tests(
+            [
+                (
+                    f"the queue contract, workflows by every strategy, and parts of nodes on Slurm "
+                    f"{number} of Debian {suite}",
+                    (*(f"tests/slurm/{file}.py" for file in files), *_SIDE_BY_SIDE),
+                    {"WINDROW_FULL": "1", "WINDROW_TEST_SLURM_RELEASE": str(folder)},
+                )
+            ]
+        )
+        lines += rows
+        wrong += failed
+    return lines, wrong
+
+
 PARTS: dict[str, tuple[str, Callable[[], Section]]] = {
     "hour": ("The first hour", hour),
     "cases": ("Many more cases", lambda: tests(CASES)),
@@ -557,6 +590,15 @@ PARTS: dict[str, tuple[str, Callable[[], Section]]] = {
     "trouble": ("Real processes killed, disks full, clocks stepped", lambda: tests(TROUBLE)),
     "interrupted": ("Node time of interrupted runs", lambda: tests(INTERRUPTED)),
     "slurm": ("Slurm as sites run it", lambda: tests(AS_RUN)),
+    "releases": ("Slurms of other releases", releases),
+    "shares": (
+        "Shared nodes, beside other ways",
+        lambda: said_by(
+            "shared_nodes.py",
+            "the same workflows by other ways on private Slurms under the same arrivals; it "
+            "goes on where it was",
+        ),
+    ),
     "beds": (
         "Strategies on a test bed",
         lambda: said_by(

@@ -1,0 +1,481 @@
+"""Windrow beside other ways of submitting, on private Slurms of whole and of shared nodes, under the
+same arrivals.
+
+    python bench/shared_nodes.py [--cells GLOB,...] [--keep FOLDER] [--quiet-for N] [--list | --table]
+
+A cell is a site (`shared`, `whole`), a number of tasks, a seed and a way; all of it follows from
+those. What came of a cell is kept in a file of `--keep`, and a cell that has one does not run again:
+an interrupted bench goes on where it was.
+
+Rule 1: each cell has a Slurm of its own, started afresh, with accounts; others load it from the same
+second on (`shared_load`), as another user. The way comes `LEAD_S` later, as an ordinary user.
+Rule 2: before a cell the machine must be quiet: a load under 0.5, waited for so many minutes; what it
+was is kept, and told if it was more.
+Rule 3: a makespan counts from the command to the end of the last task. Billed are the cores that
+accounts say the user's jobs had, for as long as these had them. RPCs are the user's, by sdiag.
+Rule 4: `start` is what a way spends before tasks run: from the command to its first job, and from the
+start of a job to its first task, the mean; as a part of the makespan.
+Rule 5: a way that is not done after `LONGEST_S` counts as if it had ended then.
+
+Needs root, Slurm's programs (tests/slurm/install), and a package index for Snakemake. Tables go to
+stdout, progress to stderr.
+"""  # noqa: E501
+
+from __future__ import annotations
+
+import argparse
+import fnmatch
+import json
+import math
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from statistics import fmean, stdev
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path[0] = str(ROOT)  # so that `bench` and `tests` are folders of the project
+
+from tests.other_user import as_nobody, python_for_all, python_path  # noqa: E402
+from tests.real.works import private  # noqa: E402
+from tests.slurm.cluster import ClusterError, SlurmCluster, missing  # noqa: E402
+from tests.slurm.shared import USER  # noqa: E402
+from tests.slurm.test_slurm_sites import copy_compiled  # noqa: E402
+
+from bench.pays import started  # noqa: E402
+from bench.pays_tables import markdown  # noqa: E402
+from bench.progress import Progress  # noqa: E402
+from bench.shared_load import SITES, Arriving, draw, settings  # noqa: E402
+from bench.shared_work import MINE, WAYS, Place, Work, draw_work, prepare  # noqa: E402
+
+KEEP = ROOT / "bench" / ".peers" / "shared_nodes"
+SNAKEMAKE = ("snakemake==9.27.1", "snakemake-executor-plugin-slurm==2.8.0")
+SIZES = {60: range(1, 6), 500: range(1, 3)}
+"""Seeds by the number of tasks."""
+LEAD_S = 60
+LONGEST_S = 3600
+JOBS = 400
+"""Of the load: more than come in the time of the longest cell, at either site."""
+QUIET = 0.5
+STUDENT = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262)
+"""Student's 97.5 % quantiles for 1, 2, ... degrees of freedom."""
+EXPECTED_S = {10: 300.0, 60: 700.0, 500: 1800.0}
+
+
+@dataclass(frozen=True, order=True)
+class Cell:
+    """What is measured once."""
+
+    site: str
+    tasks: int
+    seed: int
+    way: str
+
+    @property
+    def name(self) -> str:
+        """As on the command line, and of its file."""
+        return f"{self.site}-{self.tasks}-{self.seed}-{self.way.replace(' ', '-')}"
+
+
+@dataclass(frozen=True)
+class Result:
+    """What came of a cell. `done`: tasks that ended; all of them, unless `is_cut` short."""
+
+    makespan_s: float
+    core_hours: float
+    rpcs: int
+    jobs: int
+    start: float
+    done: int
+    is_cut: bool
+    loadavg: float
+    late_s: float
+    commit: str
+
+
+def all_cells() -> list[Cell]:
+    """Small workflows first, and the ways of a seed after one another."""
+    return [
+        Cell(site, tasks, seed, way)
+        for tasks, seeds in SIZES.items()
+        for seed in seeds
+        for site in SITES
+        for way in WAYS
+    ]
+
+
+def chosen(globs: Sequence[str]) -> list[Cell]:
+    """Those whose names match. A seed or a size that is not among them all may be named in full."""
+    found = [cell for cell in all_cells() if any(fnmatch.fnmatch(cell.name, g) for g in globs)]
+    ways = {way.replace(" ", "-"): way for way in WAYS}
+    for one in globs:
+        named = re.fullmatch(rf"({'|'.join(SITES)})-(10|60|500)-(\d+)-({'|'.join(ways)})", one)
+        if named:
+            cell = Cell(named[1], int(named[2]), int(named[3]), ways[named[4]])
+            found += [cell] * (cell not in found)
+    return found
+
+
+class Bench:
+    """Runs cells, and keeps what comes of them."""
+
+    def __init__(self, keep: Path, quiet_for_min: float) -> None:
+        self.keep = keep
+        self.quiet_for_s = 60 * quiet_for_min
+        keep.mkdir(parents=True, exist_ok=True)
+
+    def file(self, cell: Cell) -> Path:
+        """Where the result of a cell is kept."""
+        return self.keep / f"{cell.name}.json"
+
+    def result(self, cell: Cell) -> Result | None:
+        """What is kept of it."""
+        if not self.file(cell).exists():
+            return None
+        return Result(**json.loads(self.file(cell).read_text()))
+
+    def all(self, cells: Sequence[Cell]) -> list[Cell]:
+        """Run those that are missing; the ones that failed."""
+        missing_ones = [cell for cell in cells if self.result(cell) is None]
+        progress = Progress({cell.name: EXPECTED_S[cell.tasks] for cell in missing_ones})
+        lost = []
+        for cell in missing_ones:
+            progress.part(cell.name)
+            try:
+                found = self._measured(cell, progress)
+            except (ClusterError, ChildProcessError, subprocess.SubprocessError) as error:
+                lost.append(cell)
+                print(f"{cell.name}: lost: {error}", file=sys.stderr, flush=True)
+                continue
+            part = self.file(cell).with_suffix(".part")
+            part.write_text(json.dumps(asdict(found), indent=1))
+            part.rename(self.file(cell))
+            progress.say(f"{found.makespan_s:.0f} s")
+        progress.finish()
+        return lost
+
+    def _measured(self, cell: Cell, progress: Progress) -> Result:
+        loadavg = self._quiet(progress)
+        work = draw_work(cell.tasks, cell.seed)
+        with closing(started(settings(cell.site))) as cluster, _room() as folder:
+            arriving = Arriving(cluster, draw(cell.site, cell.seed, JOBS))
+            place = Place(folder, cell.site, _windrow(cluster), self._snakemake(cell))
+            prepare(folder)
+            argv = WAYS[cell.way](work, place)
+            _give(folder)
+            arriving.start()
+            try:
+                time.sleep(LEAD_S)
+                cluster.run("sdiag", "--reset")
+                begun_s = time.time()
+                _run(argv, cluster, place, work, progress, begun_s)
+                if arriving.error:
+                    raise ClusterError(f"the load stopped: {arriving.error}")
+            finally:
+                arriving.stop()
+            return _result(cluster, folder, work, begun_s, loadavg, arriving.late_s)
+
+    def _quiet(self, progress: Progress) -> float:
+        """Wait until the machine has nothing else to do, or patience ends; its load then."""
+        end = time.monotonic() + self.quiet_for_s
+        while (loadavg := os.getloadavg()[0]) >= QUIET and time.monotonic() < end:
+            progress.say(f"waits for a quiet machine; its load is {loadavg:.1f}")
+            time.sleep(min(10.0, max(0.1, end - time.monotonic())))
+        return loadavg
+
+    def _snakemake(self, cell: Cell) -> Path:
+        """Snakemake's packages, installed on first use."""
+        folder = ROOT / "bench" / ".peers" / "snakemake"
+        if cell.way == "snakemake" and not (folder / "ready").exists():
+            install = ("-m", "pip", "install", "--quiet", "--upgrade", f"--target={folder}")
+            subprocess.run([sys.executable, *install, *SNAKEMAKE], check=True, capture_output=True)
+            (folder / "ready").touch()
+        return folder
+
+
+def _windrow(cluster: SlurmCluster) -> tuple[str, ...]:
+    return (*as_nobody(), python_for_all(cluster.env), "-P", "-m", "windrow.cli.main")
+
+
+@contextmanager
+def _room() -> Iterator[Path]:
+    """A folder of the ordinary user, with what has been compiled."""
+    folder = Path(tempfile.mkdtemp(prefix="windrow-shared-nodes-", dir="/tmp"))
+    try:
+        copy_compiled(folder / "cache")
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _give(folder: Path) -> None:
+    subprocess.run(["chown", "-R", USER, folder], check=True)
+
+
+def _environment(cluster: SlurmCluster, folder: Path) -> dict[str, str]:
+    """Of the way. Commands know SLURM_CONF: Snakemake drops it in jobs."""
+    commands = folder / "bin"
+    commands.mkdir()
+    for name in ("sbatch", "srun", "squeue", "sacct", "scancel", "scontrol", "sinfo", "sacctmgr"):
+        real = shutil.which(name, path=cluster.env["PATH"])
+        conf = f"SLURM_CONF={cluster.env['SLURM_CONF']}"
+        (commands / name).write_text(f'#!/bin/sh\nexport {conf}\nexec {real} "$@"\n')
+        (commands / name).chmod(0o755)
+    own = {"HOME": str(folder), "USER": USER, "WINDROW_CACHE": str(folder / "cache")}
+    path = {"PATH": f"{commands}:{cluster.env['PATH']}"}
+    return {**cluster.env, **python_path(), **private(folder), **own, **path}
+
+
+def _run(
+    argv: Sequence[str],
+    cluster: SlurmCluster,
+    place: Place,
+    work: Work,
+    progress: Progress,
+    begun_s: float,
+) -> None:
+    """Run the way until each task has ended, or it takes too long. What it said is in `said`."""
+    env = _environment(cluster, place.folder)
+    with (place.folder / "said").open("wb") as said:
+        way = subprocess.Popen(
+            argv, cwd=place.folder, env=env, stdout=said, stderr=said, start_new_session=True
+        )
+    told = -1
+    try:
+        while (done := _done(place.folder)) < len(work.tasks) and time.time() < begun_s + LONGEST_S:
+            if way.poll() is not None and not _has_jobs(cluster):
+                time.sleep(1)
+                if _done(place.folder) < len(work.tasks):
+                    text = (place.folder / "said").read_text(errors="replace")
+                    raise ChildProcessError(f"it ended early, {way.returncode}: {text[-2000:]}")
+            if done != told:
+                progress.say(f"{done} of {len(work.tasks)} tasks")
+            told = done
+            time.sleep(1)
+        way.wait(timeout=120)
+    except subprocess.TimeoutExpired:
+        pass  # its tasks are done; it tidies up
+    finally:
+        if way.poll() is None:
+            os.killpg(way.pid, signal.SIGKILL)
+            way.wait()
+
+
+def _done(folder: Path) -> int:
+    return len(list((folder / "done").iterdir()))
+
+
+def _has_jobs(cluster: SlurmCluster) -> bool:
+    return bool(cluster.run("squeue", "-h", "-u", USER))
+
+
+def _result(
+    cluster: SlurmCluster, folder: Path, work: Work, begun_s: float, loadavg: float, late_s: float
+) -> Result:
+    ran = [(folder / "done" / task.name) for task in work.tasks]
+    rows = [file.read_text().split() for file in ran if file.exists()]
+    is_cut = len(rows) < len(work.tasks)
+    ended_s = begun_s + LONGEST_S if is_cut else max(float(end) for _, _, end in rows)
+    rpcs = _rpcs(cluster)
+    cluster.run("scancel", "-u", USER)
+    cluster.wait(lambda: not _has_jobs(cluster), "an end of the user's jobs", "slurmctld")
+    jobs = _accounts(cluster)
+    firsts: dict[str, float] = {}
+    for job, at_s, _ in rows:
+        firsts[job] = min(firsts.get(job, math.inf), float(at_s))
+    begins = [at_s - jobs[job].started_s for job, at_s in firsts.items() if job in jobs]
+    submitted_s = min((job.submitted_s for job in jobs.values()), default=begun_s)
+    start_s = max(0.0, submitted_s - begun_s) + max(0.0, fmean(begins or [0.0]))
+    return Result(
+        makespan_s=round(ended_s - begun_s, 1),
+        core_hours=round(sum(job.cores * job.run_s for job in jobs.values()) / 3600, 4),
+        rpcs=rpcs,
+        jobs=len(jobs),
+        start=round(start_s / (ended_s - begun_s), 4),
+        done=len(rows),
+        is_cut=is_cut,
+        loadavg=loadavg,
+        late_s=round(late_s, 1),
+        commit=_commit(),
+    )
+
+
+def _commit() -> str:
+    argv = ["git", "describe", "--always", "--dirty"]
+    return subprocess.run(
+        argv, cwd=ROOT, capture_output=True, text=True, check=False
+    ).stdout.strip()
+
+
+def _rpcs(cluster: SlurmCluster) -> int:
+    """What the user has asked since the last reset."""
+    by_user = cluster.run("sdiag").partition("statistics by user")[2]
+    found = re.search(rf"^\s*{USER}\s.*?count:(\d+)", by_user, re.M)
+    return int(found[1]) if found else 0
+
+
+@dataclass(frozen=True)
+class Past:
+    """A job of the user."""
+
+    submitted_s: float
+    started_s: float
+    run_s: float
+    cores: int
+
+
+def _accounts(cluster: SlurmCluster) -> dict[str, Past]:
+    """The user's jobs that have run, by number."""
+    env = {**cluster.env, "SLURM_TIME_FORMAT": "%s"}
+    fields = "JobIDRaw,Submit,Start,ElapsedRaw,AllocCPUS,State"
+    argv = ["sacct", "-n", "-P", "-X", "-u", USER, "-S", "now-1days", "-o", fields]
+
+    def rows() -> list[list[str]]:
+        said = subprocess.run(argv, env=env, capture_output=True, text=True, check=True).stdout
+        return [line.split("|") for line in said.splitlines()]
+
+    cluster.wait(
+        lambda: not any(row[5].startswith(("RUNNING", "PENDING")) for row in rows()),
+        "word of all jobs in the accounts",
+        "slurmdbd",
+    )
+    return {
+        job: Past(float(submitted), float(started_at), float(run_s), int(cores))
+        for job, submitted, started_at, run_s, cores, _ in rows()
+        if started_at.isdecimal() and float(run_s)
+    }
+
+
+# Tables
+
+
+def ratios(found: Mapping[Cell, Result], site: str, tasks: int, way: str) -> list[float]:
+    """Windrow's makespan by that of the way, seed by seed."""
+    mine = {c.seed: r for c, r in found.items() if (c.site, c.tasks, c.way) == (site, tasks, MINE)}
+    other = {c.seed: r for c, r in found.items() if (c.site, c.tasks, c.way) == (site, tasks, way)}
+    return [mine[seed].makespan_s / other[seed].makespan_s for seed in sorted(mine.keys() & other)]
+
+
+def interval(values: Sequence[float]) -> tuple[float, float, float]:
+    """The geometric mean of ratios, with its 95 % interval; without bounds for one of them."""
+    logs = [math.log(value) for value in values]
+    middle = fmean(logs)
+    if len(logs) < 2:
+        return math.exp(middle), 0.0, math.inf
+    reach = STUDENT[min(len(logs) - 1, len(STUDENT)) - 1] * stdev(logs) / math.sqrt(len(logs))
+    return math.exp(middle), math.exp(middle - reach), math.exp(middle + reach)
+
+
+def table(found: Mapping[Cell, Result]) -> list[str]:
+    """A row for each site, size and way; then what the goals say."""
+    rows = []
+    groups = sorted({(c.tasks, c.site) for c in found})
+    for tasks, site in groups:
+        for way in WAYS:
+            own = [r for c, r in found.items() if (c.site, c.tasks, c.way) == (site, tasks, way)]
+            if own:
+                rows.append(
+                    (site, str(tasks), way, *_figures(own), _beside(found, site, tasks, way))
+                )
+    head = (
+        "site", "tasks", "way", "seeds", "makespan, s", "core-h", "RPCs", "a minute", "jobs",
+        "start", "Windrow by it",
+    )  # fmt: skip
+    noisy = [cell.name for cell, one in found.items() if one.loadavg >= QUIET]
+    cut = [cell.name for cell, one in found.items() if one.is_cut]
+    notes = [f"{len(noisy)} cells began on a machine that was not quiet."] * bool(noisy)
+    notes += [f"Cut after {LONGEST_S} s, and counted as that: {', '.join(cut)}."] * bool(cut)
+    return [*markdown(head, rows), "", *notes, *verdict(found)]
+
+
+def _figures(own: Sequence[Result]) -> tuple[str, ...]:
+    def mean(of: str) -> float:
+        return fmean(getattr(one, of) for one in own)
+
+    pace = fmean(one.rpcs / (one.makespan_s / 60) for one in own)
+    return (
+        *(str(len(own)), f"{mean('makespan_s'):.0f}", f"{mean('core_hours'):.3f}"),
+        *(f"{mean('rpcs'):.0f}", f"{pace:.1f}", f"{mean('jobs'):.0f}", f"{mean('start'):.0%}"),
+    )
+
+
+def _beside(found: Mapping[Cell, Result], site: str, tasks: int, way: str) -> str:
+    values = ratios(found, site, tasks, way)
+    if way == MINE or not values:
+        return "-"
+    middle, least, most = interval(values)
+    if math.isinf(most):
+        return f"{middle:.2f}"
+    return f"{middle:.2f} ({least:.2f} to {most:.2f})"
+
+
+def verdict(found: Mapping[Cell, Result]) -> list[str]:
+    """Windrow beside the other way with the least mean makespan, over what all of them did."""
+    by_case: dict[tuple[str, int, int], dict[str, Result]] = {}
+    for cell, one in found.items():
+        by_case.setdefault((cell.site, cell.tasks, cell.seed), {})[cell.way] = one
+    whole = [ways for ways in by_case.values() if len(ways) == len(WAYS)]
+    if not whole:
+        return ["No case has been run in every way yet."]
+    mean = {way: fmean(ways[way].makespan_s for ways in whole) for way in WAYS}
+    bill = {way: fmean(ways[way].core_hours for ways in whole) for way in WAYS}
+    best = min((way for way in WAYS if way != MINE), key=mean.__getitem__)
+    behind = [
+        f"{site}, {tasks} tasks, {way}"
+        for site, tasks in sorted({(cell.site, cell.tasks) for cell in found})
+        for way in WAYS
+        if way != MINE and (values := ratios(found, site, tasks, way))
+        and interval(values)[1] > 1.05
+    ]  # fmt: skip
+    return [
+        f"Over {len(whole)} cases that every way ran, the best other way is {best}: Windrow's mean "
+        f"makespan is {mean[MINE] / mean[best]:.2f} of its, its core-hours "
+        f"{bill[MINE] / bill[best]:.2f} of its.",
+        f"Rows whose whole interval lies above 1.05: {'; '.join(behind) or 'none'}.",
+    ]
+
+
+def main() -> int:
+    """Run the cells that are missing, print the table."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--cells", type=lambda text: text.split(","), default=["*"])
+    parser.add_argument("--keep", type=Path, default=KEEP, metavar="FOLDER")
+    parser.add_argument("--quiet-for", type=float, default=30.0, metavar="MIN")
+    parser.add_argument("--list", action="store_true", help="cells, and which have run")
+    parser.add_argument("--table", action="store_true", help="of what has run; nothing runs")
+    given = parser.parse_args()
+    bench = Bench(given.keep, given.quiet_for)
+    cells = chosen(given.cells)
+    if not cells:
+        print("shared_nodes: no such cell; --list names them", file=sys.stderr)
+        return 2
+    lost: list[Cell] = []
+    if given.list:
+        for cell in cells:
+            print(f"{cell.name}  {'done' if bench.result(cell) else '-'}")
+        return 0
+    if not given.table:
+        reason = missing(accounting=True) or ("needs root" if os.getuid() != 0 else "")
+        if reason:
+            print(f"shared_nodes: {reason}", file=sys.stderr)
+            return 2
+        signal.signal(signal.SIGTERM, signal.default_int_handler)
+        lost = bench.all(cells)
+    found = {cell: one for cell in cells if (one := bench.result(cell))}
+    print(*table(found), sep="\n")
+    return 1 if lost else 0
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except KeyboardInterrupt:
+        sys.exit(130)  # the private Slurm and the way are put away
