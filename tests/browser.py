@@ -13,6 +13,7 @@ import os
 import re
 import shutil
 import subprocess
+import tempfile
 import time
 import urllib.request
 from collections.abc import Callable, Iterator
@@ -143,11 +144,17 @@ def programs() -> tuple[str, str] | None:
 
 
 @contextmanager
-def opened(folder: Path) -> Iterator[Browser]:
-    """A browser that keeps all it writes in this folder; gone at the end."""
+def opened() -> Iterator[Browser]:
+    """A browser that keeps all it writes in a folder of its own; both are gone at the end."""
     found = programs()
     if found is None:
         pytest.skip(f"{MISSING}: chromium and chromedriver are not installed")
+    # of a short name, for the browser makes sockets in it
+    with tempfile.TemporaryDirectory(prefix="wb-", ignore_cleanup_errors=True) as name:
+        yield from _opened(Path(name), found)
+
+
+def _opened(folder: Path, found: tuple[str, str]) -> Iterator[Browser]:
     log = folder / "driver.log"
     home = {**os.environ, "HOME": str(folder), "TMPDIR": str(folder)}
     with log.open("wb") as out:

@@ -311,6 +311,7 @@ OPTIONS: dict[tuple[str, ...], dict[str, Callable[[Draw], str]]] = {
         "--job": lambda d: bad_whole(d, 0, _MILLION),
     },
     ("shell", "a"): {"--run": bad_name},
+    ("serve",): {"--port": lambda d: bad_whole(d, 1024, 65_535)},
 }
 
 _FIRST = [

@@ -44,6 +44,7 @@ GROUPS: Mapping[str, Sequence[str]] = {
         "shell",
         "explain",
         "report",
+        "serve",
         "runs",
     ),
     "share a pool of nodes": ("pool", "submit"),

@@ -28,8 +28,8 @@ SHOWN = "document.documentElement.classList.contains('scripted')"
 
 
 @pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    with opened(tmp_path_factory.mktemp("browser")) as found:
+def browser() -> Iterator[Browser]:
+    with opened() as found:
         found.size(1280, 900)
         yield found
 

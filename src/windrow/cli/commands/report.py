@@ -17,6 +17,10 @@ if TYPE_CHECKING:
     from windrow.story.figures import RecordedRun
 
 
+_EVERY_S = 2.0
+_COST = 10  # times what a page takes, until the next
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     options.add_run(parser)
     options.add_html(
@@ -32,7 +36,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="DIR",
         help="also export the run as an RO-Crate to this new folder",
     )
-    add("--json", action="store_true", help="print one JSON object with paths and figures")
+    how = parser.add_mutually_exclusive_group()
+    words = "write the page again and again until the run ends; an open page shows it"
+    how.add_argument("-f", "--follow", action="store_true", help=words)
+    how.add_argument(
+        "--json", action="store_true", help="print one JSON object with paths and figures"
+    )
 
 
 def run(args: argparse.Namespace) -> None:
@@ -53,6 +62,9 @@ def run(args: argparse.Namespace) -> None:
         page = Path(args.html)
     else:
         page = told.paths.folder.path / "report.html"
+    if args.follow:
+        print(page, flush=True)
+        follow(told, page)
     now_s = time.time()
     report = told.recorded(now_s)
     terminal.write_page(page, page_now(told, now_s))
@@ -62,7 +74,27 @@ def run(args: argparse.Namespace) -> None:
     if args.json:
         terminal.print_json(report_view(report, page, args.crate))
     else:
-        print(page, *([] if args.crate is None else [args.crate]), sep="\n")
+        written = [] if args.follow else [str(page)]
+        written += [] if args.crate is None else [args.crate]
+        if written:
+            print(*written, sep="\n")
+
+
+def follow(told: RunView, page: Path) -> None:
+    """Write the page until the run is over; it is written once more after that.
+
+    A page that takes long to make is made less often.
+    """
+    from windrow.report.run.page import page_now
+    from windrow.story.states import ACTIVE
+
+    every_s = _EVERY_S
+    while told.state in ACTIVE:
+        begun = time.monotonic()
+        terminal.write_page(page, page_now(told, time.time(), every_s))
+        every_s = max(_EVERY_S, _COST * (time.monotonic() - begun))
+        time.sleep(every_s)
+        told.refresh()
 
 
 def write_crate(folder: Path, told: RunView, report: RecordedRun) -> None:

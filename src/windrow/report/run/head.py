@@ -33,13 +33,18 @@ _SEGMENTS = (
 )
 
 
+def tone_of(state: str) -> str:
+    """The colour of a state, as a class of the page."""
+    return next((tone for one, tone in _TONES.items() if one == state), "warn")
+
+
 def head(told: figures.RecordedRun, about: About) -> str:
     """HTML: a coloured line, a bar of all tasks, then failures and commands."""
-    tone = _TONES.get(told.state, "warn")  # type: ignore[call-overload]
+    tone = tone_of(told.state)
     story = told.story
     parts = [
-        f'<header class="verdict t-{tone}"><p class="big"><span aria-hidden="true">{_MARKS[tone]}'
-        f"</span> {escape(_verdict(told))}</p>",
+        f'<header id="verdict" class="verdict t-{tone}"><p class="big">'
+        f'<span aria-hidden="true">{_MARKS[tone]}</span> {escape(_verdict(told))}</p>',
         _bar(told),
         f"<p>{escape(_when(told, about))}</p>",
     ]
@@ -142,7 +147,7 @@ Tile = tuple[str, str, Sequence[tuple[str, float]], str]
 
 def tiles(told: figures.RecordedRun) -> str:
     """Four of them: time, queue, nodes, forecast; those that a run has."""
-    return f'<div class="tiles">{"".join(_tile(*one) for one in _tiles(told))}</div>'
+    return f'<div id="tiles" class="tiles">{"".join(_tile(*one) for one in _tiles(told))}</div>'
 
 
 def _tile(name: str, value: str, parts: Sequence[tuple[str, float]], words: str) -> str:

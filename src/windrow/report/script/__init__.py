@@ -12,7 +12,19 @@ import hashlib
 from functools import cache
 from pathlib import Path
 
-PARTS = ("words", "data", "view", "pen", "lanes", "timeline", "task", "tasks", "export", "live")
+PARTS = (
+    "words",
+    "data",
+    "view",
+    "pen",
+    "lanes",
+    "timeline",
+    "task",
+    "tasks",
+    "export",
+    "serve",
+    "live",
+)
 """In the order in which they stand in the page: each may use those before it."""
 
 

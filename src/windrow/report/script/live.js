@@ -2,20 +2,9 @@
 
 const parts = { timeline: null, tasks: null };
 
-// `windrow serve` hands out the page; its token comes behind the # of the address, which no server and no log sees.
-const served = {
-  isServed: location.protocol.startsWith("http"),
-  token: "",
-  async ask(what, options = {}) {
-    const headers = { ...(options.headers || {}), "X-Windrow-Token": served.token };
-    return fetch(new URL(what, served.base), { ...options, headers, cache: "no-store" });
-  },
-  get base() { return location.pathname.endsWith("/") ? location.href.split("#")[0] : `${location.href.split("#")[0]}/`; },
-};
-
 async function show() {
   const data = document.getElementById("data");
-  if (!data) return;
+  if (!data || !data.textContent.trim()) return;
   const isFirst = !view.run;
   const wasAtEnd = isFirst || view.t1 >= view.run.until - 1;
   view.run = new Run(await unpacked(data.textContent));
@@ -65,9 +54,10 @@ function shadows() {
 
 async function start() {
   window.addEventListener("hashchange", () => { if (view.run) followHash(); });
+  window.addEventListener("resize", shadows);
+  if (served.isServed) { await enter(); return; }
   await show();
   shadows();
-  window.addEventListener("resize", shadows);
   const every = Number(document.body.dataset.every || 0);
   if (every && !served.isServed && view.run && view.run.raw.is_active) again(every * 1000);
 }

@@ -14,9 +14,7 @@ function closeTask() {
 
 // Show what the address names.
 function followHash() {
-  const match = /^#task=(.*)$/.exec(location.hash);
-  let id = "";
-  try { id = match ? decodeURIComponent(match[1]) : ""; } catch { id = ""; }
+  const id = new URLSearchParams(location.hash.slice(1)).get("task") || "";
   const task = id ? view.run.find(id) : NONE;
   view.task = task;
   showTask(task, id);
@@ -60,7 +58,7 @@ function taskParts(task) {
   for (const attempt of run.tryList(task).reverse()) parts.push(...attemptParts(task, attempt));
   parts.push(el("dl", {}, pair("needs", needs(task)), pair("expected", span(run.tasks.expected_ms[task])),
     pair("level", String(run.tasks.level[task])), ...neighbours(task)));
-  parts.push(...commandsFor(task, state));
+  parts.push(...retryButton(task, state), ...commandsFor(task, state));
   return parts;
 }
 
@@ -111,7 +109,7 @@ function logButton(a) {
   const shown = el("pre", { hidden: true });
   const button = el("button", { type: "button", class: "small" }, "show");
   button.addEventListener("click", async () => {
-    const answer = await served.ask(`log/${view.run.attempts.task[a]}.${view.run.attempts.number[a]}`);
+    const answer = await served.ask(`${served.page}/log/${view.run.attempts.task[a]}.${view.run.attempts.number[a]}`);
     shown.textContent = await answer.text();
     shown.hidden = false;
   });

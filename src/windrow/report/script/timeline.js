@@ -463,7 +463,8 @@ class Timeline {
     const pairs = (curve) => curve[0].map((at, i) => [at, curve[1][i]]);
     const track = (i, words, most, curves) => {
       const base = top + (i + 1) * TRACK_HIGH - 6, scale = (TRACK_HIGH - 22) / Math.max(1e-9, most);
-      for (const [colour, steps, alpha] of curves) this.curve(pen, colour, steps, base, scale, alpha);
+      const within = (steps) => steps.map(([at, value]) => [at, Math.min(most, value)]);
+      for (const [colour, steps, alpha] of curves) this.curve(pen, colour, within(steps), base, scale, alpha);
       pen.line(c.rule, [[this.gutter, base], [this.width, base]]);
       pen.text(c.soft, words, this.gutter + 4, top + i * TRACK_HIGH + 9);
     };

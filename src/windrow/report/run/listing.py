@@ -1,0 +1,75 @@
+"""The page of all runs of a folder, as `windrow serve` shows it: how each stands, the latest
+first."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
+from urllib.parse import quote
+
+from windrow.model.wording import count, span
+from windrow.report.page import Lively, note, page
+from windrow.report.run.head import tone_of
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """A run in one line. `trouble`: why it cannot be read, if it cannot."""
+
+    name: str
+    state: str
+    finished: int = 0
+    failed: int = 0
+    tasks: int = 0
+    jobs: int = 0
+    on: str = ""
+    begun_s: float | None = None
+    took_s: float = 0.0
+    trouble: str = ""
+
+
+def listing_page(folder: str, runs: Sequence[Listed], every_s: float) -> str:
+    """HTML; each run links to its own page on the server."""
+    rows = "\n".join(_row(run) for run in reversed(runs))
+    heads = "".join(
+        f"<th>{head}</th>" for head in ("run", "state", "tasks", "jobs", "on", "started", "took")
+    )
+    body = note("No runs here yet: windrow run WORKFLOW starts one.")
+    if runs:
+        body = (
+            f'<section id="runs"><div class="scroll"><table class="runs"><thead><tr>{heads}</tr>'
+            f"</thead><tbody>{rows}</tbody></table></div></section>"
+        )
+    lead = f"{count(len(runs), 'run')} in {folder}"
+    return page("Runs", lead, [body], Lively("", every_s))
+
+
+def _row(run: Listed) -> str:
+    if run.trouble:
+        return (
+            f"<tr><td>{escape(run.name)}</td><td>unreadable</td>"
+            f'<td colspan="5">{escape(run.trouble)}</td></tr>'
+        )
+    share = 100 * run.finished / max(1, run.tasks)
+    bad = 100 * run.failed / max(1, run.tasks)
+    bar = (
+        f'<div class="progress"><i class="t-good" style="width:{share:.2f}%"></i>'
+        f'<i class="t-bad" style="width:{bad:.2f}%"></i></div>'
+    )
+    if not run.failed:
+        bar = bar.replace('<i class="t-bad" style="width:0.00%"></i>', "")
+    started = "–"
+    if run.begun_s is not None:
+        started = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(run.begun_s))
+    cells = (
+        f'<a href="/runs/{quote(run.name, safe="")}">{escape(run.name)}</a>',
+        f'<span class="state t-{tone_of(run.state)} tone">{escape(run.state)}</span>',
+        f"{run.finished:,} of {run.tasks:,}{bar}",
+        f"{run.jobs:,}",
+        escape(run.on),
+        started,
+        span(run.took_s),
+    )
+    return f"<tr>{''.join(f'<td>{cell}</td>' for cell in cells)}</tr>"
