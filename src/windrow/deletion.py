@@ -72,6 +72,12 @@ def is_own_name(name: str) -> bool:
     return _OWN.fullmatch(name) is not None
 
 
+def is_in_view(path: AnyPath) -> bool:
+    """Whether it is what a node's view shows: nothing that happens there changes the files below
+    it."""
+    return _VIEW.match(os.fspath(path)) is not None
+
+
 def discard(path: AnyPath) -> None:
     """Delete a file of Windrow's own, never a folder; fine if there is none."""
     with contextlib.suppress(FileNotFoundError):
@@ -92,7 +98,7 @@ def discard_tree(folder: AnyPath, mark: str = "", made: Stamp | None = None) -> 
     path = Path(folder)
     if (found := stamp_at(path)) is None:
         return
-    if not (mark or made or any(map(is_own_name, path.parts)) or _VIEW.match(str(path))):
+    if not (mark or made or any(map(is_own_name, path.parts)) or is_in_view(path)):
         raise ValueError(f"{path} is not a folder of Windrow's own")
     with _held(path.parent) as above:
         if (mark and not _has(above, path.name, mark)) or (made and found != made):

@@ -1,10 +1,11 @@
-"""What tasks made without naming it one by one: files left next to outputs, and what is in folders
-that are outputs.
+"""What tasks made: outputs, files left next to them, and what is in folders that are outputs.
 
-Law: it is recorded in the run's folder, when it is in place, by its stamp. Only what a run
+Law: it is recorded in the run's folder, before it is in place, by its stamp. Only what a run
 recorded, and is as it was recorded, is replaced or deleted. What else is in the way gets another
 name beside it, `NAME.before-1`, and is kept. Records of all runs that are kept in one place count.
 A record that could not be written costs a name, never a file.
+Rule: of files each process has one list, to which it appends. What is in a folder is a file of its
+own.
 """
 
 from __future__ import annotations
@@ -14,14 +15,24 @@ import hashlib
 import json
 import os
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 from itertools import count
 from pathlib import Path
 
-from windrow.deletion import Stamp, discard, discard_known, discard_made, move, stamp_at
-from windrow.files import about_to_write, sync, sync_folder
+from windrow.deletion import (
+    Stamp,
+    discard,
+    discard_known,
+    discard_made,
+    is_in_view,
+    move,
+    stamp_at,
+)
+from windrow.files import about_to_write, append_whole, sync, sync_folder
 
 _OUT = "out"
 _MADE = "made"
+_LIST = "files-"
 
 
 class Made:
@@ -39,14 +50,41 @@ class Made:
         run, _, name = folder.rpartition("/")
         return cls(run if name == _OUT else "")
 
-    def note(self, path: str, *, lasting: bool = False) -> None:
-        """This was made, and is in place. `lasting`: the record is to outlive the machine."""
-        if (stamp := stamp_at(path)) is None or not self._run:
+    def note(self, *paths: str, lasting: bool = False) -> None:
+        """These were made, under whatever name. `lasting`: the record is to outlive the machine."""
+        files = []
+        for path in paths:
+            stamp = stamp_at(path)
+            if stamp is not None and stamp.is_folder:
+                self._note_folder(path, stamp, lasting=lasting)
+            elif stamp is not None:
+                files.append(f"{_called(stamp)}\n")
+        if files and self._run:
+            with contextlib.suppress(OSError):
+                self._append("".join(files).encode(), lasting=lasting)
+
+    def _append(self, lines: bytes, *, lasting: bool) -> None:
+        list_of_mine = f"{self._run}/{_MADE}/{_LIST}{os.uname().nodename}-{os.getpid()}"
+        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
+        try:
+            descriptor = os.open(list_of_mine, flags, 0o600)
+        except FileNotFoundError:
+            os.makedirs(f"{self._run}/{_MADE}", mode=0o700, exist_ok=True)
+            descriptor = os.open(list_of_mine, flags, 0o600)
+        try:
+            size = os.fstat(descriptor).st_size
+            append_whole(descriptor, b"\n" * bool(size) + lines, size)  # the last line may be torn
+            if lasting:
+                sync(descriptor)
+        finally:
+            os.close(descriptor)
+        if lasting and not size:
+            self._sync_names()
+
+    def _note_folder(self, path: str, stamp: Stamp, *, lasting: bool) -> None:
+        if not self._run:
             return
-        if stamp.is_folder:
-            told = json.dumps(sorted(_below(path))).encode()
-        else:
-            told = path.encode(errors="surrogateescape")
+        told = json.dumps(sorted(_below(path))).encode()
         with contextlib.suppress(OSError):
             about_to_write(record := f"{self._run}/{_MADE}/{_called(stamp)}")
             os.makedirs(f"{self._run}/{_MADE}", mode=0o700, exist_ok=True)
@@ -56,17 +94,22 @@ class Made:
                     file.flush()
                     sync(file.fileno())
             if lasting:
-                sync_folder(Path(record).parent)
-                sync_folder(Path(self._run))
+                self._sync_names()
+
+    def _sync_names(self) -> None:
+        sync_folder(Path(self._run, _MADE))
+        sync_folder(Path(self._run))
 
     def has(self, path: str) -> bool:
         """Whether a run made this, all that is in it included, and nothing changed it since."""
         if (stamp := stamp_at(path)) is None:
             return False
-        records = self._records(stamp)
         if not stamp.is_folder:
-            return next(records, None) is not None
-        return _below(path) <= _recorded(records)
+            return self._has_file(stamp)
+        return _below(path) <= _recorded(self._records(stamp))
+
+    def _has_file(self, stamp: Stamp) -> bool:
+        return bool(self._run) and lists_of(self._run).have(_called(stamp))
 
     def discard(self, path: str) -> bool:
         """Delete this as far as a run made it and nothing changed it since. Whether nothing is
@@ -74,15 +117,16 @@ class Made:
         stamp = stamp_at(path)
         if stamp is None:
             return True
+        if not stamp.is_folder:
+            with contextlib.suppress(OSError):  # a full disk does not keep it from going
+                about_to_write(path)
+            return self._has_file(stamp) and discard_made(path, stamp)
         records = list(self._records(stamp))
         if not records:
             return False
-        with contextlib.suppress(OSError):  # a full disk does not keep it from going
+        with contextlib.suppress(OSError):
             about_to_write(path)
-        if stamp.is_folder:
-            is_gone = discard_known(path, _recorded(records))
-        else:
-            is_gone = discard_made(path, stamp)
+        is_gone = discard_known(path, _recorded(records))
         for record in records if is_gone else ():  # what has this stamp from now on is another
             with contextlib.suppress(OSError):
                 discard(record)
@@ -93,6 +137,11 @@ class Made:
             with contextlib.suppress(OSError):
                 yield from Path(self._run).parent.glob(f"*/{_MADE}/{_called(stamp)}")
 
+    def may_replace(self, path: str) -> bool:
+        """Whether what is there may go for something that was made: a run made it, it only seems
+        to be there, or nothing is."""
+        return not os.path.lexists(path) or is_in_view(path) or self.has(path)
+
     def out_of_the_way(self, path: str, name: str = "") -> None:
         """Give what is there another name, after this one if it has another now."""
         for number in count(1):
@@ -102,6 +151,43 @@ class Made:
                     f"{name or path} was not made by a run, or was changed since: it is now {kept}"
                 )
                 return
+
+
+class _Lists:
+    """The lists of files that runs made, read as far as they are needed."""
+
+    def __init__(self, run: str) -> None:
+        self._run = Path(run)
+        self._read: dict[Path, int] = {}
+        self._known: set[bytes] = set()
+
+    def have(self, called: str) -> bool:
+        """Whether one of them has it. What other runs made was written before this one began, or
+        is no output of it."""
+        wanted = called.encode()
+        if not self._read:
+            self._look(self._run.parent.glob(f"*/{_MADE}/{_LIST}*"))
+        if wanted not in self._known:
+            self._look(self._run.glob(f"{_MADE}/{_LIST}*"))
+        return wanted in self._known
+
+    def _look(self, lists: Iterable[Path]) -> None:
+        with contextlib.suppress(OSError):
+            for path in lists:
+                with contextlib.suppress(OSError), path.open("rb") as file:
+                    begin = self._read.get(path, 0)
+                    if os.fstat(file.fileno()).st_size < begin:  # a machine has crashed
+                        begin = 0
+                    file.seek(begin)
+                    whole, newline, _ = file.read().rpartition(b"\n")
+                    self._read[path] = begin + len(whole) + len(newline)
+                    self._known.update(whole.split(b"\n"))
+
+
+@lru_cache(maxsize=4)
+def lists_of(run: str) -> _Lists:
+    """What this process has read of the lists that this run sees."""
+    return _Lists(run)
 
 
 def _called(stamp: Stamp) -> str:

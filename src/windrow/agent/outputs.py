@@ -152,13 +152,14 @@ class Outputs:
         """
         about_to_write(self.paths)
         made = Made.beside(self._order.out)
+        self._note(made)
         known = set(self._written.values())
         for folder in self._hidden:
             # Also what was left there without naming it: an index, a log.
             for name in patiently(partial(os.listdir, folder)):
                 if (left := f"{folder}/{name}") not in known:
                     patiently(partial(_merge, left, f"{os.path.dirname(folder)}/{name}", made))
-        if self._hidden and not self._kept_at_once():
+        if self._hidden and not self._kept_at_once(made):
             for path in self.paths:
                 self._aside.append(path)
                 patiently(partial(_set_aside, path))
@@ -168,13 +169,19 @@ class Outputs:
         for path in self._aside:
             patiently(partial(_forget, path, made))
         self._aside = []
-        for path in self.paths:
-            if (is_temporary := path in self._order.temporary) or _is_folder(path):
-                made.note(path, lasting=is_temporary)
         with contextlib.suppress(OSError):
             for folder in self._hidden:
                 discard_empty(folder)
         return made.notes
+
+    def _note(self, made: Made) -> None:
+        """Record what this attempt made. What stays where it is was there before."""
+        temporary = self._order.temporary
+        mine = {path: file for path, file in self._written.items() if path not in self._before}
+        made.note(*(file for path, file in mine.items() if path not in temporary))
+        made.note(
+            *(file for path, file in self._written.items() if path in temporary), lasting=True
+        )
 
     def sizes(self) -> tuple[int, ...]:
         """Bytes of what is in place, output by output; of a folder, of all that is in it. 0 if
@@ -229,13 +236,14 @@ class Outputs:
             command[at] = f"{command[at][:place]}{name}.{attempt}/{command[at][place:]}"
         return tuple(command)
 
-    def _kept_at_once(self) -> bool:
-        """Rename a single file: that replaces what is there in one step."""
+    def _kept_at_once(self, made: Made) -> bool:
+        """Rename a single file: that replaces what a run made there in one step."""
         ((path, written), *more) = self._written.items()
         if (
             more
             or os.path.isdir(path)
             or not stat.S_ISREG(patiently(partial(os.lstat, written)).st_mode)
+            or not made.may_replace(path)
         ):
             return False
         patiently(partial(_put, written, path))
@@ -428,17 +436,18 @@ def _forget(path: str, made: Made) -> None:
     """Remove what was set aside. A folder goes at once by its name, since half of one must never be
     put back.
 
-    A folder with something in it that no run made is kept, under another name.
+    What no run made, or a folder with such a thing in it, is kept, under another name.
     """
     aside = aside_name(path)
+    _, was = _set_aside_before(aside)
+    if was and not made.may_replace(aside):
+        made.out_of_the_way(aside, path)
+        return
     try:
         discard(aside)
     except (IsADirectoryError, PermissionError):
         if not _is_folder(aside):
             raise
-        if not made.has(aside):
-            made.out_of_the_way(aside, path)
-            return
         gone = _gone_name(path)
         discard_tree(gone)
         move(aside, gone)
@@ -462,11 +471,10 @@ def _merge(source: str, target: str, made: Made) -> None:
     """Move it there, as if it had been written there: files that a run made are replaced, folders
     united."""
     if not (_is_folder(source) and _is_folder(target)):
-        if os.path.lexists(target) and not made.has(target):
+        made.note(*_files_in(source))
+        if not made.may_replace(target):
             made.out_of_the_way(target)
         put(source, target)
-        for path in _files_in(target):
-            made.note(path)
         return
     for name in os.listdir(source):
         _merge(f"{source}/{name}", f"{target}/{name}", made)

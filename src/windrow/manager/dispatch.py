@@ -318,13 +318,24 @@ class Dispatch:
                 )
         return trouble
 
-    def arrived(self, files: Lifetimes, paths: Collection[str]) -> None:
-        """These have come home from where tasks made them: record temporary ones as they are."""
+    def make_way(self, paths: Iterable[str]) -> None:
+        """These come home from where tasks made them: what is there and no run made is kept beside
+        it."""
         made = Made(str(self.folder.path))
-        for name in files.temporary:
-            (path,) = absolute(self.runnable.steps[files.maker[name]].workdir, [name])
-            if path in paths:
-                made.note(path, lasting=True)
+        for path in paths:
+            if not made.may_replace(path):
+                made.out_of_the_way(path)
+
+    def arrived(self, files: Lifetimes, paths: Collection[str]) -> None:
+        """These have come home from where tasks made them: record them as they are."""
+        made = Made(str(self.folder.path))
+        temporary = {
+            path
+            for name in files.temporary
+            for path in absolute(self.runnable.steps[files.maker[name]].workdir, [name])
+        }
+        made.note(*(path for path in paths if path not in temporary))
+        made.note(*(path for path in paths if path in temporary), lasting=True)
 
     def _tasks(self, core: Core, number: int) -> Iterator[TaskSpec]:
         workflow = self.runnable.workflow

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -62,6 +62,8 @@ class Transfers:
         default_factory=dict
     )  # since when a place could not be cleaned up
     _changed: bool = True
+    _ways: set[str] = field(default_factory=set)
+    """Where results were under way to, at home."""
 
     def join(self, run: Manager) -> None:
         """Become that part of the run which deals with files."""
@@ -181,6 +183,8 @@ class Transfers:
         elif isinstance(event, e.FilesMoved):
             catalogue.moved(event.files, event.origin, event.to, event.size_bytes, event.took_s)
             self._used |= {event.to} - {HOME}
+        elif isinstance(event, e.MoveFailed) and event.to == HOME:
+            self._ways |= {f"{catalogue.paths.root}/{path}" for path in event.files}
         elif isinstance(event, e.FilesGone):
             catalogue.gone(event.place, event.files)
             self._gone.update(path for path in event.files if path in catalogue.maker)
@@ -220,6 +224,8 @@ class Transfers:
             for link, files in self.catalogue.moves(self._needs()).items():
                 if link not in self.under_way and (link not in self.troubles or self._is_due(link)):
                     self.under_way[link] = set(files)
+                    if link[1] == HOME:
+                        self._make_way(files)
                     self.mover.start(MoveFiles(tuple(files), *link))
             self._announce()
         if (
@@ -249,6 +255,13 @@ class Transfers:
                     maker = self.catalogue.maker[path]
                     lost[maker] = LostFile(maker, path, task)
         self.run.undo([lost[maker] for maker in sorted(lost)])
+
+    def _make_way(self, files: Collection[str]) -> None:
+        """What has the name of a result at home, and no run made, is kept beside it. What comes
+        there from now on is the result, also if only part of a lot arrives."""
+        way = {f"{self.catalogue.paths.root}/{path}" for path in files} - self._ways
+        self.run.dispatch.make_way(way)
+        self._ways |= way
 
     def _is_due(self, what: object) -> bool:
         pace = self._paces.setdefault(what, PollTimes())

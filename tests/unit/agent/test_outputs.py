@@ -150,6 +150,7 @@ def test_a_path_holds_the_old_or_all_of_the_new(
             if kind != "nothing":
                 write(folder / name, "old", is_folder=kind == "folder")
             may_be[name] = {content(folder / name)}
+        there = {name: was for name in names if (was := content(folder / name)) is not None}
         for number, act in enumerate(story, 1):
             try:
                 with dying_at(act.dies_at):
@@ -167,6 +168,9 @@ def test_a_path_holds_the_old_or_all_of_the_new(
         for name in names:
             assert content(folder / name) in may_be[name]
         assert [p for p in folder.rglob("*") if "windrow" in p.name] == []
+        for name, was in there.items():
+            beside = (folder / name).parent.glob(f"{Path(name).name}.before-*")
+            assert was in map(content, (folder / name, *beside)), "it was the user's"
 
 
 def test_an_attempt_elsewhere_leaves_the_old_file_to_its_readers(tmp_path: Path) -> None:
@@ -251,7 +255,8 @@ def test_a_link_that_leads_nowhere_from_its_place_is_no_output(tmp_path: Path) -
     with pytest.raises(FileNotFoundError):
         outputs.keep()
     outputs.discard()
-    assert sorted(p.name for p in tmp_path.iterdir()) == ["a.txt", "target"]
+    left = sorted(p.name for p in tmp_path.iterdir() if p.name != "runs")
+    assert left == ["a.txt", "target"]
     assert (tmp_path / "a.txt").read_text() == "old"
 
 
@@ -270,6 +275,25 @@ def _done(
         if more:
             Path(written).with_name(more).write_text("new")
     return outputs.keep()
+
+
+@pytest.mark.parametrize("elsewhere", [False, True])
+@pytest.mark.parametrize("names", [["a.txt"], ["a.txt", "b.txt"]])
+def test_a_file_is_replaced_only_if_a_run_made_it_and_nobody_changed_it(
+    tmp_path: Path, names: list[str], *, elsewhere: bool
+) -> None:
+    (tmp_path / "a.txt").write_text("of the user")
+    told = _done(tmp_path, names, elsewhere=elsewhere)
+    assert told == [
+        f"{tmp_path}/a.txt was not made by a run, or was changed since: it is now "
+        f"{tmp_path}/a.txt.before-1"
+    ]
+    assert (tmp_path / "a.txt").read_text() == "new"
+    assert (tmp_path / "a.txt.before-1").read_text() == "of the user"
+    assert _done(tmp_path, names, elsewhere=elsewhere) == []
+    (tmp_path / "a.txt").write_text("edited")
+    assert len(_done(tmp_path, names, elsewhere=elsewhere)) == 1
+    assert (tmp_path / "a.txt.before-2").read_text() == "edited"
 
 
 def test_what_is_left_next_to_outputs_replaces_only_what_a_run_left_there(tmp_path: Path) -> None:

@@ -61,3 +61,27 @@ def test_what_has_the_name_of_a_deleted_file_stays_when_the_run_continues(here: 
     (here / "go").touch()
     assert main(["resume"]) == 0
     assert (here / "a.x").read_text() == "mine\n"
+
+
+def test_a_file_may_become_temporary_when_it_has_been_made(here: Path) -> None:
+    lasting = "id: a, command: 'echo a > {outputs}', outputs: a.x, keep: true"
+    reader = "id: b, command: 'cat a.x > b', inputs: a.x, outputs: b, keep: true"
+    write(lasting, reader)
+    assert main(["run", "w.yaml"]) == 0
+    assert (here / "a.x").exists()
+    write(lasting.replace("true", "false"), reader)
+    assert main(["resume"]) == 0
+    assert not (here / "a.x").exists()
+
+
+def test_what_was_there_before_a_temporary_file_is_kept(here: Path) -> None:
+    (here / "a.x").write_text("mine\n")
+    write(
+        "id: a, command: 'echo a > {outputs}', outputs: a.x",
+        "id: b, command: 'cat a.x > b', inputs: a.x, outputs: b, keep: true",
+    )
+    for again in ([], ["--again"]):
+        assert main(["run", "w.yaml", *again]) == 0
+        assert not (here / "a.x").exists()
+        assert (here / "a.x.before-1").read_text() == "mine\n"
+        assert not (here / "a.x.before-2").exists()

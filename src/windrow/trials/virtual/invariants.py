@@ -438,8 +438,14 @@ def check_disk(world: World, folder: RunFolder, runnable: Runnable, core: Core) 
 
 
 def check_users(world: World) -> None:
-    """What the user had is there, under its name or beside it."""
-    for path, text in world.of_user.items():
+    """What the user had is there, under its name or beside it, and so is what an earlier run left
+    of which there is no record, unless a job that was given up has written into it."""
+    earlier = {
+        path: text
+        for path, text in world.earlier.items()
+        if Path(path).name not in world.deleted and path not in world.doubtful
+    }
+    for path, text in (world.of_user | earlier).items():
         world.exercised[Invariant.USERS] += 1
         places = [Path(path), *Path(path).parent.glob(f"{Path(path).name}.before-*")]
         if all(content(place) != text for place in places):

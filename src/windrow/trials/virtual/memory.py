@@ -20,6 +20,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from windrow.agent.made import lists_of
+
 _RELIED_ON = ("claim", "over", "job.json", "abandoned", "arrived")
 _SYNCS_WITHIN_S = 5
 
@@ -98,6 +100,7 @@ class Memory:
         else:
             half = path_of(dying)
         self.crashes += 1
+        lists_of.cache_clear()  # who read them before is not who reads them now
         for path, before in self._changed.pop(machine, {}).items():
             kept = chance.choice(self._possible(path, before))
             if path.exists():
