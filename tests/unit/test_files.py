@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.waiting import PATIENCE_S
 
 from windrow import files
 
@@ -78,7 +79,7 @@ def test_all_marks_are_needed_to_be_killed() -> None:
         assert files.kill_marked(
             [b"WINDROW_A=files-1", b"WINDROW_B=files-2"], spared=[spared.pid]
         ) == [one.pid]
-        assert one.wait(timeout=10) == -9
+        assert one.wait(timeout=PATIENCE_S) == -9
         assert spared.poll() is None
         spared.kill()
 

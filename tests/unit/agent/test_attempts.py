@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from tests.unit.agent.jobs import Run, shell, task
-from tests.waiting import read_pid, wait_until
+from tests.waiting import PATIENCE_S, read_pid, wait_until
 
 from windrow.agent.event_file import AttemptLost
 from windrow.agent.job_file import TaskSpec
@@ -133,7 +133,7 @@ def test_a_stopped_task_leaves_nothing_half_written(run: Run, here: Path, way: s
     with run.begin() as agent:
         read_pid(here.parent / "pid")
         agent.terminate()
-        agent.communicate(timeout=20)
+        agent.communicate(timeout=PATIENCE_S)
     assert [event.task for event in run.of(AttemptLost)] == [0]
     assert names(here) == ["a.txt"]
     assert (here / "a.txt").read_text() == "old"
@@ -159,7 +159,7 @@ def test_the_attempt_after_a_killed_agent_makes_all_right(
     with run.begin() as agent:
         read_pid(here.parent / "pid")
         os.kill(run.agent_pid(), signal.SIGKILL)
-        agent.communicate(timeout=20)
+        agent.communicate(timeout=PATIENCE_S)
     if way == "elsewhere":
         assert (
             here / "a.txt"

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 from tests.unit.agent.jobs import Run, shell, task
-from tests.waiting import is_alive, read_pid
+from tests.waiting import PATIENCE_S, is_alive, read_pid, wait_until
 
 from windrow.agent import checkpoints
 from windrow.agent.checkpoints import Checkpoints, remove_files
@@ -98,7 +98,7 @@ def test_a_stop_is_a_notice(run: Run, tmp_path: Path) -> None:
         pid = read_pid(tmp_path / "pid")
         time.sleep(0.2)
         agent.terminate()
-        agent.communicate(timeout=20)
+        agent.communicate(timeout=PATIENCE_S)
     assert not is_alive(pid)
     assert agent.returncode == 128 + signal.SIGTERM
     (saved,) = run.of(AttemptSaved)
@@ -116,13 +116,15 @@ def test_word_of_a_batch_system_is_a_notice(run: Run, tmp_path: Path) -> None:
         "0.05; done"
     )
     asked = shell(0, script, workdir=str(tmp_path), checkpoint=KEPT)
-    other = shell(1, "sleep 1.5", expected_s=2.0)
+    other = shell(1, f"until test -e '{tmp_path}/go'; do sleep 0.05; done", expected_s=2.0)
     run.write(asked, other, shell(2, "true", parents=(1,)), grace_s=0.5)
     with run.begin() as agent:
         read_pid(tmp_path / "pid")
         run.wait_for_start(1)
         agent.send_signal(signal.SIGUSR1)
-        agent.communicate(timeout=20)
+        wait_until(lambda: bool(run.of(AttemptSaved)))
+        (tmp_path / "go").touch()
+        agent.communicate(timeout=PATIENCE_S)
     assert agent.returncode == 0
     assert [saved.ended for saved in run.of(AttemptSaved)] == [True]
     assert run.finished() == [1]
@@ -171,7 +173,7 @@ def test_a_job_that_another_has_replaced_kills_its_attempt(run: Run, tmp_path: P
         run.wait_for_start(0)
         other = Checkpoints(run.folder, 7)
         assert other.take(0, 2) == checkpoints.HANDOVER_S
-        agent.communicate(timeout=20)
+        agent.communicate(timeout=PATIENCE_S)
     assert [event.why for event in run.of(AttemptLost)] == ["another job continues it"]
     assert (run.folder.leases / "0").read_text() == "7 2\n"
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from tests.unit.agent.jobs import Run, shell, task
-from tests.waiting import is_alive, read_pid, wait_until
+from tests.waiting import PATIENCE_S, is_alive, read_pid, wait_until
 
 from windrow.agent.event_file import AgentLeft, AttemptLost, TaskDeclined
 from windrow.model.attempt import Leave, Leaving
@@ -39,7 +39,7 @@ def test_a_signal_ends_tasks_and_records_them_as_lost(
     with run.begin() as agent:
         pid = read_pid(tmp_path / "0.pid")
         agent.send_signal(number)
-        agent.communicate(timeout=20)
+        agent.communicate(timeout=PATIENCE_S)
     assert agent.returncode == 128 + number
     assert not is_alive(pid)
     assert [event.task for event in run.of(AttemptLost)] == [0]
@@ -57,7 +57,7 @@ def test_a_task_that_still_succeeds_when_told_to_go_is_done(run: Run, tmp_path: 
     with run.begin() as agent:
         read_pid(tmp_path / "0.pid")
         agent.terminate()
-        agent.communicate(timeout=20)
+        agent.communicate(timeout=PATIENCE_S)
     assert run.finished() == [0]
     assert run.of(AttemptLost) == []
 
@@ -70,7 +70,7 @@ def test_a_task_ended_by_the_queue_an_instant_before_the_agent_has_not_failed(
         os.kill(read_pid(tmp_path / "0.pid"), signal.SIGTERM)
         time.sleep(0.1)
         agent.terminate()
-        agent.communicate(timeout=20)
+        agent.communicate(timeout=PATIENCE_S)
     assert [(event.task, event.cause) for event in run.of(AttemptLost)] == [(0, "cancelled")]
     assert run.failed() == []
     assert run.of(AgentLeft)[-1].why == Leaving(Leave.SIGNAL, "SIGTERM"), (
@@ -83,17 +83,18 @@ def test_a_task_ended_by_hand_has_failed(run: Run, tmp_path: Path) -> None:
     run.write(shell(0, sleeper(0, tmp_path)))
     with run.begin() as agent:
         os.kill(read_pid(tmp_path / "0.pid"), signal.SIGTERM)
-        agent.communicate(timeout=20)
+        agent.communicate(timeout=PATIENCE_S)
     assert [(failed.of.signal, failed.final) for failed in run.failed()] == [(15, True)]
 
 
+@pytest.mark.slow
 def test_the_agent_stops_before_the_walltime(run: Run, tmp_path: Path) -> None:
     begun = time.monotonic()
-    run.write(shell(0, sleeper(0, tmp_path), expected_s=0), walltime_s=2.5, grace_s=1.0)
+    run.write(shell(0, sleeper(0, tmp_path), expected_s=0), walltime_s=6.0, grace_s=1.0)
     with run.begin() as agent:
         pid = read_pid(tmp_path / "0.pid")
-        agent.communicate(timeout=20)
-    assert time.monotonic() - begun >= 1.5
+        agent.communicate(timeout=PATIENCE_S)
+    assert time.monotonic() - begun >= 5.0
     assert agent.returncode == 0
     assert not is_alive(pid)
     assert [event.why for event in run.of(AttemptLost)] == ["the walltime is nearly over"]
@@ -113,7 +114,7 @@ def test_nothing_survives_a_kill(run: Run, tmp_path: Path, victim: str) -> None:
             agent.kill()
         else:
             os.killpg(agent.pid, signal.SIGKILL)
-        agent.communicate(timeout=20)
+        agent.communicate(timeout=PATIENCE_S)
     if victim == "worker":
         assert agent.returncode == 128 + 9
     else:

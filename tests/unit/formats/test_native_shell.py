@@ -10,6 +10,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from tests.examples import examples
+from tests.waiting import PATIENCE_S
 
 from windrow.errors import InputError
 from windrow.formats.native.reader import read_native
@@ -107,7 +108,12 @@ FRAGMENTS = (*QUOTES, *CODE, *COUNTING, "case a in a) ", " ;; esac")
 def run(shell: str, code: str, folder: Path) -> bytes:
     command = [shell, "-c", code]
     kept = subprocess.run(
-        command, cwd=folder, stdin=subprocess.DEVNULL, capture_output=True, timeout=10, check=False
+        command,
+        cwd=folder,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        timeout=PATIENCE_S,
+        check=False,
     )
     return kept.stdout
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 import pytest
+from tests.waiting import PATIENCE_S
 
 from windrow.errors import InputError, OutsideError, UserError
 from windrow.model import File, Runnable, Step, Task, Workflow
@@ -279,7 +280,7 @@ def test_what_an_earlier_server_left_is_killed_and_nothing_else() -> None:
         subprocess.Popen(["sleep", "60"], env={**os.environ, VARIABLE: "test-left-2"}) as other,
     ):
         assert kill_leftovers("test-left") >= 1
-        assert left.wait(timeout=10) == -9
+        assert left.wait(timeout=PATIENCE_S) == -9
         assert other.poll() is None
         other.kill()
     assert kill_leftovers("test-left") == 0
