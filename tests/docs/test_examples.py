@@ -32,7 +32,12 @@ SETTINGS = [
 
 
 @pytest.mark.parametrize("page", HOW_TOS, ids=lambda page: page.stem)
-def test_examples_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_examples_run(
+    page: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     monkeypatch.chdir(tmp_path)
     for name, value in a_home_of_its_own(tmp_path).items():
         monkeypatch.setenv(name, value)
@@ -44,7 +49,7 @@ def test_examples_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         if block.language == "python":
             exec(compile(block.text, page.name, "exec"), names)
         elif block.language == "console":
-            run_commands(block.text, tmp_path)
+            run_commands(block.text, tmp_path, capsys)
 
 
 @pytest.mark.parametrize("block", WORKFLOWS, ids=lambda block: block.label)
@@ -97,15 +102,24 @@ def test_notebooks_run(notebook: Path, tmp_path: Path, monkeypatch: pytest.Monke
         exec(compile("".join(cell["source"]), notebook.name, "exec"), names)
 
 
-def run_commands(text: str, folder: Path) -> None:
-    """Each command as printed; where the page shows what other programs print, they print that."""
+def run_commands(text: str, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Each command as printed; where the page shows what it prints, it prints that. Of Windrow's
+    it may be a part, or an error."""
     for piece in text.split("$ ")[1:]:
         command, _, shown = piece.partition("\n")
         if command.startswith("windrow "):
-            assert main(shlex.split(command, comments=True)[1:]) == 0, command
+            capsys.readouterr()
+            code = main(shlex.split(command, comments=True)[1:])
+            assert code == (2 if "windrow: error:" in shown else 0), command
+            assert _words(shown) in _words("".join(capsys.readouterr())), command
             continue
         printed = in_a_shell(command, folder)
         assert not shown.strip() or printed.strip() == shown.strip(), command
+
+
+def _words(text: str) -> str:
+    """Wherever lines break."""
+    return " ".join(text.split())
 
 
 def test_pages_hide_nothing_that_a_reader_needs() -> None:
