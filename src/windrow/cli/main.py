@@ -50,7 +50,24 @@ GROUPS: Mapping[str, Sequence[str]] = {
     "share a pool of nodes": ("pool", "submit"),
     "try it in simulation": ("compare", "simulate"),
     "generate and inspect files": ("generate", "show", "profile", "traces"),
+    "your shell": ("completion",),
 }
+EVERYDAY: Mapping[str, str] = {
+    "run": "run a workflow, and follow it to the end",
+    "plan": "show how a workflow would be cut into jobs, and why",
+    "status": "how a run stands; --follow until it ends",
+    "tasks": "the tasks of a run: state, times, exit codes, why one failed",
+    "logs": "what a task printed",
+    "explain": "why a task or job is where it is",
+    "report": "a page about a run",
+    "serve": "the runs of this folder in a browser, live",
+    "runs": "the runs of this folder",
+    "resume": "continue a run that failed, stopped or was interrupted",
+    "retry": "run tasks again",
+    "cancel": "stop a run and its jobs",
+    "sites": "what a cluster offers now; --check that it can be used",
+}
+"""What most people need, in the words of the first help page; `windrow help all` has the rest."""
 COMMANDS = tuple(name for names in GROUPS.values() for name in names)
 """Our own; `elsewhere` finds those of other packages."""
 
@@ -62,22 +79,19 @@ EARLIER_NAMES: Mapping[str, Sequence[str]] = {
 """Commands that are options of others now. They still work; help does not show them."""
 _PAGE_OPTIONS = ("--html", "-o", "--output")
 
+ASK = "__complete"
+"""A question of a shell (`completion`)."""
+
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)  # what writing to stdout may answer
 
-_DESCRIPTION = (
-    "Windrow cuts workflows into batch jobs, runs them, and simulates the clusters "
-    "that they run on."
-)
+_DESCRIPTION = "Windrow cuts workflows into batch jobs, runs them, and simulates clusters."
 
 _EPILOG = """\
 examples:
-  windrow run workflow.yaml                      on this machine; --on slurm: on a cluster
-  windrow report                                 an HTML page about the latest run
-  windrow generate montage --tasks 250 --work 500h -o montage.json
-  windrow compare montage.json --html compare.html
+  windrow run workflow.yaml      on this machine; --on slurm: on a cluster
+  windrow report                 a page about the latest run
 
-Each command has its own help: windrow help run
-Studies of scheduling, in a package of their own, have commands too: windrow help all
+More: windrow help COMMAND; windrow help all (simulation, pools, files, studies)
 """
 
 
@@ -173,6 +187,10 @@ def _run(argv: Sequence[str]) -> int:
 
         _parser(None, None, _overview({**GROUPS, **elsewhere.groups()})).print_help()
         return 0
+    if argv and argv[0] == ASK:
+        for word in _completed(argv[1:]):
+            print(word)
+        return 0
     if argv and argv[0] == "help":
         argv = [*argv[1:2], "--help"]
     argv = _as_called_now(argv)
@@ -182,7 +200,7 @@ def _run(argv: Sequence[str]) -> int:
         chosen = None
     if chosen is None:
         module = None
-        parser = _parser(None, None, _overview(GROUPS))
+        parser = _parser(None, None, _everyday())
     else:
         module = _module(chosen)
         parser = _parser(chosen, module)
@@ -205,6 +223,22 @@ def _run(argv: Sequence[str]) -> int:
         return 0
     _announce_compiling()
     return module.run(args) or 0
+
+
+def _completed(words: Sequence[str]) -> list[str]:
+    """What the last of these words could become."""
+    from windrow.cli.completion import candidates
+
+    parser = None
+    words = _as_called_now(words) if len(words) > 1 else words
+    if len(words) > 1:
+        try:
+            module = _module(words[0])
+        except WindrowError:
+            return []
+        parser = Parser(add_help=True)
+        module.add_arguments(parser)
+    return candidates(words, COMMANDS, parser)
 
 
 def _as_called_now(argv: Sequence[str]) -> Sequence[str]:
@@ -251,6 +285,11 @@ def _parser(chosen: str | None, module: Command | None, overview: str = "") -> P
             commands.add_parser(chosen, description=summary, epilog=epilog, **looks)
         )
     return parser
+
+
+def _everyday() -> str:
+    """The commands that most people need, one line each."""
+    return "\n".join(f"  {name:<9} {words}" for name, words in EVERYDAY.items())
 
 
 def _overview(groups: Mapping[str, Sequence[str]]) -> str:

@@ -66,12 +66,20 @@ def test_names_of_earlier_commands_work_and_are_not_shown(
     assert not set(door.EARLIER_NAMES) & set(shown)
 
 
-def test_help_names_every_command(capsys: pytest.CaptureFixture[str]) -> None:
+def test_help_is_short_and_help_all_names_every_command(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     with pytest.raises(SystemExit) as stop:
         main(["--help"])
     assert stop.value.code == 0
-    words = capsys.readouterr().out.split()
-    assert set(COMMANDS) <= set(words)
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) <= 30
+    assert max(map(len, lines)) <= 80
+    named = {line.split()[0] for line in lines if line.startswith("  ")}
+    assert set(door.EVERYDAY) <= named
+    assert set(door.EVERYDAY) <= set(COMMANDS)
+    assert main(["help", "all"]) == 0
+    assert set(COMMANDS) <= set(capsys.readouterr().out.split())
 
 
 def test_nothing_typed_shows_the_help(capsys: pytest.CaptureFixture[str]) -> None:
