@@ -566,6 +566,22 @@ def releases() -> Section:
     return lines, wrong
 
 
+def shares() -> Section:
+    """Other ways of submitting, on real Slurms and in the simulated cluster; and how that differs
+    from a real one."""
+    scripts = (
+        ("shared_simulated.py", "other ways of submitting, in a simulated cluster", ()),
+        ("shared_load.py", "a load on a real Slurm, and in the simulated cluster", ()),
+        ("shared_nodes.py", "other ways of submitting, on private Slurms under one load", ()),
+    )
+    lines, wrong = list[str](), list[str]()
+    for script, what, words in scripts:
+        said, failed = said_by(script, what, *words)
+        lines += ["", *said]
+        wrong += failed
+    return lines, wrong
+
+
 PARTS: dict[str, tuple[str, Callable[[], Section]]] = {
     "hour": ("The first hour", hour),
     "cases": ("Many more cases", lambda: tests(CASES)),
@@ -591,14 +607,7 @@ PARTS: dict[str, tuple[str, Callable[[], Section]]] = {
     "interrupted": ("Node time of interrupted runs", lambda: tests(INTERRUPTED)),
     "slurm": ("Slurm as sites run it", lambda: tests(AS_RUN)),
     "releases": ("Slurms of other releases", releases),
-    "shares": (
-        "Shared nodes, beside other ways",
-        lambda: said_by(
-            "shared_nodes.py",
-            "the same workflows by other ways on private Slurms under the same arrivals; it "
-            "goes on where it was",
-        ),
-    ),
+    "shares": ("Shared nodes, beside other ways", shares),
     "beds": (
         "Strategies on a test bed",
         lambda: said_by(

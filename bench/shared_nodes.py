@@ -66,7 +66,7 @@ JOBS = 400
 """Of the load: more than come in the time of the longest cell, at either site."""
 QUIET = 0.5
 STUDENT = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262)
-"""Student's 97.5 % quantiles for 1, 2, ... degrees of freedom."""
+"""Student's 97.5 % quantiles for 1, 2, ... degrees of freedom; for more, the last is too wide."""
 EXPECTED_S = {10: 300.0, 60: 700.0, 500: 1800.0}
 
 
