@@ -62,6 +62,39 @@ def test_functions_hold_little() -> None:
     assert found == set()
 
 
+def _is_truth(node: ast.expr) -> bool:
+    """Whether this can only be true or false, as far as can be seen."""
+    if isinstance(node, ast.Name | ast.Attribute):
+        name = node.id if isinstance(node, ast.Name) else node.attr
+        return name.startswith(("is_", "has_"))
+    if isinstance(node, ast.Call):
+        return isinstance(node.func, ast.Name) and node.func.id in ("bool", "any", "all")
+    is_not = isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not)
+    return is_not or isinstance(node, ast.Compare)
+
+
+def test_conditions_are_written_as_such() -> None:
+    """No text or list times a truth value, and no conditional expression in another."""
+    sequences = (ast.List, ast.Tuple, ast.JoinedStr, ast.Constant)
+    found = []
+    for path, place in OURS.items():
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult):
+                parts = (node.left, node.right)
+                is_text = any(isinstance(part, sequences) for part in parts)
+                is_number = any(
+                    isinstance(part, ast.Constant) and not isinstance(part.value, str)
+                    for part in parts
+                )
+                if is_text and not is_number and any(map(_is_truth, parts)):
+                    found.append(f"{place}:{node.lineno}")
+            if isinstance(node, ast.IfExp) and any(
+                isinstance(part, ast.IfExp) for part in ast.walk(node) if part is not node
+            ):
+                found.append(f"{place}:{node.lineno}")
+    assert found == []
+
+
 def test_no_room_without_a_name() -> None:
     nameless = {"utils.py", "util.py", "helpers.py", "helper.py", "misc.py", "common.py"}
     assert not [str(p) for p in SOURCES if p.name in nameless]

@@ -102,9 +102,8 @@ def discard_tree(folder: AnyPath, mark: str = "", made: Stamp | None = None) -> 
         raise ValueError(f"{path} is not a folder of Windrow's own")
     with _held(path.parent) as above:
         if (mark and not _has(above, path.name, mark)) or (made and found != made):
-            raise ValueError(
-                f"{path} is not a folder of Windrow's own{f': it has no {mark}' * bool(mark)}"
-            )
+            why = f": it has no {mark}" if mark else ""
+            raise ValueError(f"{path} is not a folder of Windrow's own{why}")
         _remove(above, path.name)
 
 

@@ -83,7 +83,8 @@ def _names(folder: int, part: str) -> Iterator[str]:
 
 def _look(folder: int, before: str, parts: list[str], met: Found) -> None:
     """Add what the rest of a pattern means in a folder; without a rest, all that is in it."""
-    for name in _names(folder, parts[0] if parts else "*") if parts else os.listdir(folder):
+    names = _names(folder, parts[0]) if parts else os.listdir(folder)
+    for name in names:
         if is_own_name(name) or name == _OWN_FOLDER:
             continue
         with contextlib.suppress(

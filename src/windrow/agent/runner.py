@@ -391,7 +391,8 @@ class Runner:
         """A process has failed: why, and nothing of it is left that could meet the next attempt."""
         tail = _tail(running.out)
         if out_of_memory:
-            why, cause = "it ran out of memory, and the kernel killed it", Cause.MEMORY
+            why = "it ran out of memory, and the kernel killed it"
+            cause = Cause.MEMORY
         else:
             why, cause = self._no_space(running.order, ended.why, tail)
         if lost := self._lost_volume(running.order, self._data_for(running.order)):

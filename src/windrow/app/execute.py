@@ -122,10 +122,9 @@ class Prepared:
             if isinstance(queue, Checked)
             for note in queue.notes
         )
-        notes += (
-            *self.silent,
-            *[self.limits.narrow] * bool(self.limits.narrow and self._could_be_wider),
-        )
+        notes += self.silent
+        if self.limits.narrow and self._could_be_wider:
+            notes += (self.limits.narrow,)
         if self._has_seldom:
             from windrow.app.copies import notes_on_copies  # noqa: PLC0415
             from windrow.app.volumes import notes_on_volumes  # noqa: PLC0415

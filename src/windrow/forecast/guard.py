@@ -79,7 +79,8 @@ class Guard:
             reading = self._reading()
         except OutsideError:
             return not self._fresh()
-        self.hidden, self.closed = hidden_jobs(reading), closed_soon(reading)
+        self.hidden = hidden_jobs(reading)
+        self.closed = closed_soon(reading)
         return not self.hidden and not self._fresh()
 
     def bounded(self, forecast: Forecast) -> Forecast:

@@ -54,10 +54,13 @@ class CopyRules:
     @property
     def words(self) -> list[str]:
         """For people."""
-        said = f"tasks that would hold up the workflow get copies: reliability {self.reliability:g}"
-        return [said] * (self.reliability > 0) + [
-            "tasks that are late get another attempt"
-        ] * self.speculate
+        said = []
+        if self.reliability > 0:
+            wanted = f"reliability {self.reliability:g}"
+            said.append(f"tasks that would hold up the workflow get copies: {wanted}")
+        if self.speculate:
+            said.append("tasks that are late get another attempt")
+        return said
 
     def are_needed(self, steps: Iterable[Step]) -> bool:
         """Whether a task may, of those that are executed so."""

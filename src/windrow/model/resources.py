@@ -96,4 +96,5 @@ def amount_text(name: str, amount: float) -> str:
     word = {"cores": "core", GPUS: "GPU"}.get(name)
     if word is None:
         return f"{amount:,} {name}"
-    return f"{amount:,} {word}{'s' * (amount != 1)}"
+    plural = "" if amount == 1 else "s"
+    return f"{amount:,} {word}{plural}"

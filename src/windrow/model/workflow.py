@@ -426,7 +426,8 @@ class Workflow:
         """What was repaired while it was read, for people; nothing if it was clean."""
         n = self.mended_run_times
         if n:
-            return [f"repaired: {n:,} run time{'s' * (n != 1)} below zero, read as 0"]
+            plural = "" if n == 1 else "s"
+            return [f"repaired: {n:,} run time{plural} below zero, read as 0"]
         return []
 
     @property

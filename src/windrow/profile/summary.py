@@ -129,7 +129,8 @@ def _files(measures: Measures, roles: Roles) -> list[Told]:
             "is_deleted": files.gone[number],
             "operations": measures.by_file[number],
         }
-        facts["ways"] = "r" * (facts.pop("read_uses") > 0) + "w" * (facts.pop("written_uses") > 0)
+        uses = {"r": facts.pop("read_uses"), "w": facts.pop("written_uses")}
+        facts["ways"] = "".join(way for way, number in uses.items() if number > 0)
         found.append(facts)
     return sorted(
         found, key=lambda file: (-file["read_bytes"] - file["written_bytes"], -file["static_bytes"])

@@ -199,7 +199,8 @@ class _Execution:
             ready = []
             for child in self.work.workflow.children.of(end.task).tolist():
                 waiting[child] -= 1
-                ready += [child] * (waiting[child] == 0)
+                if waiting[child] == 0:
+                    ready.append(child)
         return WorkflowRun(
             world.now_s - began,
             self.chosen,

@@ -318,10 +318,12 @@ def bounded_claims(
 
 def range_shown(values: Sequence[float], unit: str) -> str:
     """The least and the greatest."""
-    return " to ".join(
-        f"{value:.1g}" if unit == "p" else f"{value:.1f} {unit}" if unit else f"{value:.2f}"
-        for value in ((min(values), max(values)) if len(values) > 1 else values)
-    )
+    if len(values) > 1:
+        values = (min(values), max(values))
+    form = "{:.2f}"
+    if unit:
+        form = "{:.1g}" if unit == "p" else f"{{:.1f}} {unit}"
+    return " to ".join(form.format(value) for value in values)
 
 
 def _section(part: Part) -> str:

@@ -108,7 +108,10 @@ def groups(allocation: str, work: Workload, storage: int) -> list[int]:
         return [work.width]
     most = at_once(MINIMAL, work, storage)
     whole, rest = divmod(work.width, most)
-    return [most] * whole + [rest] * (rest > 0)
+    sizes = [most] * whole
+    if rest:
+        sizes.append(rest)
+    return sizes
 
 
 def run_time_s(

@@ -143,10 +143,11 @@ def _become(mounts: Sequence[tuple[str, str, bool]], command: tuple[str, ...]) -
         code = 127
         os.execvp(command[0], command)
     except OSError as error:
-        hint = (
-            "; if nothing can be mounted, write mounts as a list, and use $WINDROW_VOLUME_NAME"
-            * (code == CANNOT)
-        )
+        hint = ""
+        if code == CANNOT:
+            hint = (
+                "; if nothing can be mounted, write mounts as a list, and use $WINDROW_VOLUME_NAME"
+            )
         print(
             f"windrow: {error.filename or command[0]}: {error.strerror}{hint}",
             file=sys.stderr,
@@ -162,10 +163,9 @@ def _mount_all(mounts: Sequence[tuple[str, str, bool]]) -> None:
         os.open(folder, os.O_PATH) for _, folder, _ in mounts
     ]  # whatever will be mounted over them
     ours: set[int] = set()  # file systems in which we may create what we want
-    root = "/tmp" * any(
-        _above(path) == "/" for path, _, _ in mounts
-    )  # any folder: in the end nothing of it is seen
-    if root:
+    root = ""
+    if any(_above(path) == "/" for path, _, _ in mounts):
+        root = "/tmp"  # any folder: in the end nothing of it is seen
         _replace("/", root, ours)
     for (path, _, read_only), place in zip(mounts, held):  # noqa: B905  (Python 3.9)
         there = root + path

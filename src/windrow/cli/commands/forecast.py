@@ -108,17 +108,15 @@ class JobWaits:
 
     def cells(self) -> list[str]:
         """As a row of the table."""
-        said = [
-            "never"
-            if not self.fits
-            else "-"
-            if wait is None
-            else format_duration(wait)
-            if wait
-            else "none"
-            for wait in self.wait_s.values()
-        ]
+        said = [self._words(wait_s) for wait_s in self.wait_s.values()]
         return [f"{self.nodes:,}", format_duration(self.requested_s), *said]
+
+    def _words(self, wait_s: int | None) -> str:
+        if not self.fits:
+            return "never"
+        if wait_s is None:
+            return "-"
+        return format_duration(wait_s) if wait_s else "none"
 
 
 def _tables(told: Mapping[str, Any]) -> Iterator[RenderableType]:

@@ -78,14 +78,13 @@ def run(args: argparse.Namespace) -> int:
         )
         terminal.say(there.line)
     shell = os.environ.get("SHELL") or "/bin/sh"
-    return _go(
-        there,
-        [shell]
-        if args.c is None
-        else list(there.command)
-        if args.c == _OWN
-        else [shell, "-c", args.c],
-    )
+    if args.c is None:
+        command = [shell]
+    elif args.c == _OWN:
+        command = list(there.command)
+    else:
+        command = [shell, "-c", args.c]
+    return _go(there, command)
 
 
 def _place(told: RunView, task_id: str) -> _Place:

@@ -72,7 +72,11 @@ def run(args: argparse.Namespace) -> None:
 def _cells(row: TaskView) -> tuple[str, ...]:
     job = row.job
     ran_s = row.ran_s
-    how = row.exit
+    how = ""
+    if row.exit is not None:
+        how = str(row.exit)
+    elif row.signal:
+        how = f"signal {row.signal}"
     return (
         row.task,
         row.state,
@@ -80,6 +84,6 @@ def _cells(row: TaskView) -> tuple[str, ...]:
         str(row.attempts or ""),
         clock(row.started_s),
         "" if ran_s is None else span(ran_s),
-        str(how) if how is not None else f"signal {row.signal}" if row.signal else "",
+        how,
         row.why,
     )

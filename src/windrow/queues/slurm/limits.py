@@ -160,9 +160,9 @@ def _limits(
 def _wanted(profile: SlurmProfile) -> str:
     """What the profile says of nodes, for an error."""
     lists = (f"--{name}={profile.value(name)}" for name in ("reservation", "nodelist", "exclude"))
-    told = [f"the feature {profile.constraint}"] * bool(profile.constraint) + [
-        one for one in lists if one[-1] != "="
-    ]
+    told = [one for one in lists if one[-1] != "="]
+    if profile.constraint:
+        told.insert(0, f"the feature {profile.constraint}")
     if told:
         return f" with {', '.join(told)}"
     return ""

@@ -203,6 +203,8 @@ def _status(
     submitted, start, end = map(parse_time, times)
     waits = state is JobState.WAITING
     code, sign = exit_
+    if sign:
+        code = 128 + sign
     if reason in ("None", ""):
         why = ""
     else:
@@ -215,7 +217,7 @@ def _status(
         # its end there.
         started_s=None if waits or hosts in NO_HOSTS else start,
         ended_s=end if state.is_over else None,
-        exit_code=(128 + sign if sign else code) if state.is_over else None,
+        exit_code=code if state.is_over else None,
         reason=why if not state.is_over else f"{words} {why}".strip(),
         expected_start_s=start if waits else None,
         hosts=() if hosts in NO_HOSTS else parse_hosts(hosts),

@@ -155,7 +155,8 @@ class VirtualAgent:
             writer = Writer(self.folder.events(self.number), now_s=now_s)
             hosts = Hosts(self.hosts, are_here=not job.scratch, is_cluster=False)
             crew = VirtualCrew(self, self.hosts, self._tasks, now_s)
-            clock, named = _Clock(now_s), self.queue_id
+            clock = _Clock(now_s)
+            named = self.queue_id
             self.loop = _Loop(
                 self.folder, job, hosts, writer, self._wake, clock=clock, crew=crew, named=named
             )
@@ -187,7 +188,8 @@ class VirtualAgent:
     def notice(self) -> None:
         """A step hears that the nodes will be taken away."""
         if self.loop is not None:
-            self.loop._crew.is_noticed, self.next_s = True, self._now_s()
+            self.loop._crew.is_noticed = True
+            self.next_s = self._now_s()
 
     def kill(self) -> None:
         """Kill -9."""

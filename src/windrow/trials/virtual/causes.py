@@ -134,7 +134,8 @@ def _jobs_with_failures(records: Iterable[Record]) -> int:
 def _lost_in_a_row(records: Iterable[Record]) -> Counter[Cause]:
     """How many jobs have ended at most while no task finished for the first time, which may have
     been losses, by their causes, since the run last began."""
-    lost, most = Counter[Cause](), Counter[Cause]()
+    lost = Counter[Cause]()
+    most = Counter[Cause]()
     finished = set[int]()
     for record in records:
         event = record.event

@@ -408,17 +408,20 @@ class VirtualCrew(Crew):
         for task in sorted(due, key=lambda task: (self._at_work[task].end_s, task)):
             run = self._at_work[task]
             if run.omits is Kind.LATE_OUTPUT:  # it has ended, and its last output will show up
-                run.omits, run.end_s = None, self._now_s() + _SHOWS_UP_S
+                run.omits = None
+                run.end_s = self._now_s() + _SHOWS_UP_S
             else:
                 self._finish(self._at_work.pop(task))
-        results, self._results = self._results, []
+        results = self._results
+        self._results = []
         return results
 
     def _finish(self, run: _Pretended) -> None:
         order = run.order
         self._read(run, order.inputs[1::2])
         missing = [path for path in order.inputs if run.read[path] is None]
-        why, cause = self._tasks.failure(order.task), Cause.PROGRAM
+        why = self._tasks.failure(order.task)
+        cause = Cause.PROGRAM
         why = f"its input {missing[0]} is missing" if missing else why
         try:
             if run.outputs is not None and not why:

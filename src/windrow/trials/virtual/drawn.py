@@ -167,10 +167,12 @@ def braid(
 
     `has_more`: one in four makes two files, of which one task in two also reads the second.
     """
-    tasks, steps = [], []
+    tasks = []
+    steps = []
 
     def made_by(level: int, lane: int) -> tuple[str, ...]:
-        name, makes_more = f"t{level}-{lane}", has_more and (level * lanes + lane) % 4 == 1
+        name = f"t{level}-{lane}"
+        makes_more = has_more and (level * lanes + lane) % 4 == 1
         return (f"{name}.out", f"{name}.more") if makes_more else (f"{name}.out",)
 
     for level in range(levels):
@@ -310,7 +312,9 @@ def _run(
     strategy = scenario.strategy or chance.choice(STRATEGIES)
     begins_with, joins = _parts(runnable, horizon_s, random.Random(f"growth {scenario.seed}"))
     if scenario.space:
-        begins_with, joins, strategy = runnable, [], "giant"
+        begins_with = runnable
+        joins = []
+        strategy = "giant"
     far = folder / "far" if scenario.far else None
     run = VirtualRun(folder / "run", world, begins_with, strategy, additions=joins, far=far)
     run.copies = scenario.copies
@@ -335,7 +339,8 @@ def _run(
 def _faults(scenario: VirtualScenario, horizon_s: int, chance: random.Random) -> list[Fault]:
     """What goes wrong: the one fault that is asked for, or what is drawn."""
     if scenario.kind:
-        pick, length_s = chance.randrange(1000), chance.choice([5, 30, 120, 600])
+        pick = chance.randrange(1000)
+        length_s = chance.choice([5, 30, 120, 600])
         return [Fault(Kind(scenario.kind), inf, scenario.record, pick, length_s)]
     also = [Kind.NOTICED] * scenario.checkpoints
     also += LOCAL * scenario.local
@@ -367,7 +372,8 @@ def _bounds(scenario: VirtualScenario, takes: Sequence[int]) -> Bounds:
 
 def _limit_space(run: VirtualRun, runnable: Runnable, workdir: Path, chance: random.Random) -> None:
     """Files may take little more than they must; all that they can if some may be lost."""
-    world, workflow = run.world, runnable.workflow
+    world = run.world
+    workflow = runnable.workflow
     demand = demand_of(workflow)
     world.limit = demand.peak(demand.order()) + chance.choice([0, 3, 20])
     if any(fault.kind in _LOSING for fault in world.faults):  # made again, beside all else

@@ -396,7 +396,9 @@ def check_unfinished(world: World, runnable: Runnable, core: Core) -> None:
     for task, step in enumerate(runnable.steps):
         outputs = runnable.workflow.task(task).outputs
         for path in absolute(step.workdir, outputs) if not core.is_done(task) else ():
-            text, name, before = content(path), Path(path).name, world.earlier.get(path)
+            text = content(path)
+            name = Path(path).name
+            before = world.earlier.get(path)
             if path in world.doubtful or name in world.tainted or name in world.deleted:
                 continue
             if text is None and name in temporary:  # it was made, and was not to be kept
@@ -453,7 +455,8 @@ def check_users(world: World) -> None:
 
 
 def _check_right(world: World, task: int, path: str) -> None:
-    text, name = content(path), Path(path).name
+    text = content(path)
+    name = Path(path).name
     expected = world.expected.get(name)
     is_known = path in world.doubtful or name in world.tainted
     if world.is_wrong(path, text) and not is_known:

@@ -51,7 +51,8 @@ class Lasting:
 
     def mood(self, call: str, usual: Mood) -> Mood:
         """How the queue takes this call."""
-        refusal, silence = self._now.get(Kind.NO_SUBMISSION), self._now.get(Kind.NO_ANSWER)
+        refusal = self._now.get(Kind.NO_SUBMISSION)
+        silence = self._now.get(Kind.NO_ANSWER)
         if refusal is not None and call == "submit":
             self.bites += 1
             return (Mood.REFUSED, Mood.DOWN)[refusal.pick % 2]
@@ -70,9 +71,11 @@ class Lasting:
     def refuses(self, what: object, disk: Path | None) -> None:
         """OSError if this may not be written among the shared files by one with this disk."""
         fault = self._now.get(Kind.NO_COMMIT)
-        for path in (what if isinstance(what, tuple) else (what,)) if fault is not None else ():
+        if fault is None:
+            return
+        for path in what if isinstance(what, tuple) else (what,):
             is_near = disk is not None and str(path).startswith(f"{disk}/")
-            if fault is not None and Path(str(path)).name in self._refused and not is_near:
+            if Path(str(path)).name in self._refused and not is_near:
                 self.bites += 1
                 number = _REFUSALS[fault.pick // 2 % len(_REFUSALS)]
                 raise OSError(number, os.strerror(number))

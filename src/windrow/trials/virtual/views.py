@@ -30,7 +30,8 @@ class LateView:
 
     def begin(self, late_s: float, length_s: float) -> None:
         """From now on what is written is seen so much later, for this time."""
-        self._late_s, self._until_s = late_s, self._now_s() + length_s
+        self._late_s = late_s
+        self._until_s = self._now_s() + length_s
         self._sizes = {path: [(-inf, path.stat().st_size)] for path in self._files()}
 
     def end(self) -> None:
@@ -51,7 +52,8 @@ class LateView:
         """Agents may have written something."""
         if self._now_s() < self._until_s:
             for path in self._files():
-                known, size = self._sizes.setdefault(path, [(-inf, 0)]), path.stat().st_size
+                known = self._sizes.setdefault(path, [(-inf, 0)])
+                size = path.stat().st_size
                 if known[-1][1] != size:
                     known.append((self._now_s(), size))
 

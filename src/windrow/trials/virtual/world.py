@@ -448,7 +448,8 @@ class World:
         right."""
         doubtful = self.doubtful
         for path in dict.fromkeys(order.inputs):
-            name, found = Path(path).name, content(agent.source(path, order))
+            name = Path(path).name
+            found = content(agent.source(path, order))
             self.exercised[Invariant.INPUTS] += found is not None
             if path in doubtful or name in self.tainted:
                 continue
@@ -484,7 +485,8 @@ class World:
     def saves(self, agent: VirtualAgent, order: Order) -> None:
         """Between two checkpoints of an attempt, or its start and the first, no other attempt wrote
         any."""
-        found, me = content(str(state_file(order))), f"{agent.queue_id} {order.attempt}"
+        found = content(str(state_file(order)))
+        me = f"{agent.queue_id} {order.attempt}"
         self.exercised[Invariant.UNMIXED] += found is not None
         is_own = found is not None and found.endswith(f" {me}")
         if not is_own and found is not None and found != self._writers.get(order.task):
@@ -532,7 +534,8 @@ class World:
             self.agents[queue_id] = VirtualAgent(
                 RunFolder.at(folder), int(number), queue_id, hosts, self, now_s
             )
-            self.agents[queue_id].clock_s, self.node_clock_s = self.node_clock_s, 0.0
+            self.agents[queue_id].clock_s = self.node_clock_s
+            self.node_clock_s = 0.0
         elif (agent := self.agents.pop(queue_id, None)) is not None:
             self.met["node is down for a while"] += (
                 job.status.state is JobState.NODE_FAILED and job.ends_as is None
