@@ -32,7 +32,7 @@ from windrow.app.dry_run import dry_run
 from windrow.app.execute import prepare, start_run
 from windrow.app.facts import RunRequest
 from windrow.app.holding import Holder, hold_run
-from windrow.app.new_tasks import Adder, NewTask
+from windrow.app.new_tasks import Amendment, NewTask, Steering
 from windrow.app.requests import was_heard
 from windrow.app.runs import (
     RunPaths,
@@ -352,13 +352,28 @@ class Run:
         """
         with closing(self._own()) as told:
             holder = hold_run(told, who, keep_s=keep_s, lease_s=lease_s)
-            return Hold(self, holder, Adder(self._paths, told.facts))
+            return Hold(self, holder, Steering(self._paths, told.facts))
 
-    def cancel(self) -> RunState:
-        """Stop it, and take its jobs out of the queue; how it stands then."""
+    def cancel(self, *tasks: str) -> RunState:
+        """Stop it, and take its jobs out of the queue; how it stands then.
+
+        With tasks (`*` stands for any characters), end only these: what needs them is blocked, and
+        `retry` runs them after all.
+        """
         with closing(self._own()) as told:
-            stop_run(told)
+            if not tasks:
+                stop_run(told)
+            else:
+                workflow = told.runnable.workflow
+                chosen = chosen_tasks(workflow, tasks, self.name)
+                names = [workflow.ids[number] for number in chosen]
+                Steering(self._paths, told.facts).cancel(names)
         return self.state
+
+    def amend(self, *changes: Amendment) -> None:
+        """Change tasks that do not run and have not finished. Those that had failed run again."""
+        with closing(self._own()) as told:
+            Steering(self._paths, told.facts).amend(changes)
 
     def retry(self, *tasks: str) -> None:
         """Run these tasks again (`*` stands for any characters), even if they have finished; by
@@ -376,7 +391,7 @@ class Run:
         """Add the tasks of a workflow file to the run, or these tasks; their ids."""
         with closing(self._own()) as told:
             if isinstance(what, NewTask):
-                Adder(self._paths, told.facts).add((what, *more))
+                Steering(self._paths, told.facts).add((what, *more))
                 return tuple(task.id for task in (what, *more))
             file = what
             added = prepare_addition(told, Path(file))
@@ -407,10 +422,10 @@ class Hold:
     """A run that is kept open for tasks to come (`Run.hold`). It renews itself; leave its `with`
     block, or close it, to let the run end."""
 
-    def __init__(self, run: Run, holder: Holder, adder: Adder) -> None:
+    def __init__(self, run: Run, holder: Holder, steering: Steering) -> None:
         self.run = run
         self._holder = holder
-        self._adder = adder
+        self._steering = steering
 
     def __repr__(self) -> str:
         return f"<Hold of {self.run.name}>"
@@ -423,8 +438,16 @@ class Hold:
 
     def add(self, *tasks: NewTask) -> tuple[str, ...]:
         """Add these tasks to the run; their ids. However many it has, one more costs the same."""
-        self._adder.add(tasks)
+        self._steering.add(tasks)
         return tuple(task.id for task in tasks)
+
+    def amend(self, *changes: Amendment) -> None:
+        """Change tasks that do not run and have not finished. Those that had failed run again."""
+        self._steering.amend(changes)
+
+    def cancel(self, *tasks: str) -> None:
+        """Let these tasks, by their ids, not run, or no more: what needs them is blocked."""
+        self._steering.cancel(tasks)
 
     @property
     def is_over(self) -> bool:

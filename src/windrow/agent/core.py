@@ -95,6 +95,8 @@ class AgentCore:
         self._copied: set[int] = set()  # tasks that other jobs may have, too
         self.beaten: set[int] = set()
         """Tasks that run here although another job has done them."""
+        self.dismissed: set[int] = set()
+        """Tasks that run here although no one wants them any more."""
         self._awaited: dict[
             int, list[int]
         ] = {}  # tasks here, by the parent elsewhere for which they wait
@@ -312,6 +314,10 @@ class AgentCore:
             self._running[task] = attempt, begun
             more = "; it is to have more in another job" if may_have_more else ""
             self.lost(task, result.why + more, at, Cause(result.cause))
+        elif task in self.dismissed:
+            self.dismissed.discard(task)
+            self._running[task] = attempt, begun
+            self.lost(task, "the user cancelled it", at, Cause.DISMISSED)
         elif task in self.beaten or result.cause == Cause.SUPERSEDED:
             why = "another attempt finished first"
             self._note(events.AttemptLost(at, task, why, Cause.SUPERSEDED))
@@ -333,6 +339,7 @@ class AgentCore:
         )
         self._note(events.AttemptFinished(at, finished))
         self._done.add(task)
+        self.dismissed.discard(task)
         self.freed += self._allocation.finish(task, result.sizes or None)
 
     def _failed(self, result: Attempt, at: float, begun: float) -> None:
@@ -448,6 +455,13 @@ class AgentCore:
         doomed = self._awaited.pop(task, [])
         waiting = [t for t in (task, *doomed) if t not in self._running]
         self._drop(self._allocation.abandon(waiting), dict.fromkeys(waiting, why), at)
+
+    def dismiss(self, task: int, at: float) -> None:
+        """The user does not want this task any more, or changes it."""
+        if task in self._running:
+            self.dismissed.add(task)
+        else:
+            self.never(task, "the user cancelled it", at)
 
     def drop_late(self, at: float) -> None:
         """Drop what could not end in time even if it started now. Cheap until the time gets

@@ -64,6 +64,7 @@ class Elsewhere:
         self._passed_over = {job.job, *job.over, *mine}
         self._tails: dict[int, Tail] = {}
         self._abandoned = Tail(folder.abandoned, job.abandoned_bytes)
+        self._dismissed = Tail(folder.abandoned, job.abandoned_bytes)
         self._arrived = Tail(folder.arrived, job.arrived_bytes)
         self._concern = {number for task in job.tasks for number in (task.task, *task.parents)}
         self._rivals = [number for number in job.given_up if self._may_share_tasks(number)]
@@ -97,6 +98,13 @@ class Elsewhere:
         else:
             self.wait_s = min(self.wait_s * _BACK_OFF, _SLOWEST_S)
         return news
+
+    def dismissed(self) -> list[int]:
+        """Tasks of the job that the user does not want any more, or changes, since the last
+        look."""
+        lines = self._dismissed.read_json()
+        tasks = {task.task for task in self._job.tasks} if lines else set()
+        return [line["task"] for line in lines if line.get("ends") and line["task"] in tasks]
 
     def _reads(self, parent: int, names: tuple[str, ...]) -> bool:
         """Whether tasks here read these outputs of a task, which are on a node of another job
@@ -201,6 +209,12 @@ class Desk:
             for number in self._writers:
                 if is_fenced(self._folder, number):
                     self._core.drain(GIVEN_UP, now, None if number == self._job.job else number)
+
+    def dismiss(self, now: float) -> None:
+        """End what the user does not want any more."""
+        for source in list(self._sources.values()):
+            for task in source.dismissed():
+                self._core.dismiss(task, now)
 
     def take_over(self, now: float) -> bool:
         """Take another job's tasks if nothing has run here for a while, and tasks wait for them.

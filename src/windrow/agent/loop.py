@@ -152,6 +152,7 @@ class Loop:
                 self._look_after_checkpoints(now)
             if now >= self._sweep_at:  # what the passing of time has changed
                 self._core.drop_late(now)
+                self._desk.dismiss(now)
                 self._desk.take_over(now)
                 self._sweep_at = now + _SWEEP_EVERY_S
             if self._core.is_done and self._desk.take_more(now):
@@ -228,7 +229,7 @@ class Loop:
 
     def _end_beaten(self, now: float) -> None:
         """What another job has done first ends here: told, then killed."""
-        for task in self._core.beaten:
+        for task in (*self._core.beaten, *self._core.dismissed):
             if task not in self._told:
                 self._crew.stop([task], signal.SIGTERM)
             elif now >= self._told[task] + _KILL_AFTER_S:

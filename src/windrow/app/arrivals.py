@@ -18,13 +18,13 @@ import msgspec
 
 from windrow.app import live_runs
 from windrow.app.facts import RunFacts
-from windrow.app.new_tasks import NEW, REFUSED
-from windrow.errors import UserError
+from windrow.app.new_tasks import REFUSED, Amendment
+from windrow.errors import UserError, unknown_name
 from windrow.forecast.best_effort import filled
 from windrow.formats.disk import replace_text
 from windrow.model import Runnable, Step, Task, Workflow
 from windrow.records.runnable_file import RunnableRecord, write_inputs
-from windrow.story.events import TasksAdded
+from windrow.story.events import TasksAdded, TasksAmended
 
 if TYPE_CHECKING:
     from windrow.manager.manager import Manager
@@ -43,23 +43,58 @@ class Arrivals:
         self._folder = str(facts.request.workflow.parent)
         self._are_whole = dirs != {self._folder}
 
-    def take(self, request: Path) -> None:
-        """Add what is asked for, or say why not."""
-        name = request.name.removeprefix(NEW)
+    def take(self, request: Path) -> bool:
+        """Do what is asked for, or say why not; False if it has to wait."""
+        what, _, name = request.name.rpartition("-")
+        content = request.read_bytes()
         try:
-            if name not in self._manager.core.additions:
-                self._add(name, msgspec.json.decode(request.read_bytes(), type=RunnableRecord))
+            if what == "new" and name not in self._manager.core.additions:
+                self._add(name, msgspec.json.decode(content, type=RunnableRecord))
+            elif what == "cancel":
+                self._cancel(msgspec.json.decode(content, type=list[str]))
+            elif what == "amend":
+                return self._amend(name, msgspec.json.decode(content, type=list[Amendment]))
         except UserError as error:
             replace_text(request.with_name(f"{REFUSED}{name}"), str(error))
         except msgspec.DecodeError as error:
             replace_text(request.with_name(f"{REFUSED}{name}"), f"it cannot be read: {error}")
+        return True
+
+    def _number(self, task: str) -> int:
+        workflow = self._manager.core.work.workflow
+        try:
+            return workflow.number(task)
+        except KeyError:
+            raise unknown_name("task", task, list(workflow.ids[:10_000])) from None
+
+    def _cancel(self, names: Sequence[str]) -> None:
+        tasks = [self._number(name) for name in names]
+        core = self._manager.core
+        self._manager.cancel([task for task in tasks if not core.is_done(task)])
+
+    def _amend(self, name: str, changes: Sequence[Amendment]) -> bool:
+        runnable = self._manager.dispatch.runnable
+        workflow = self._manager.core.work.workflow
+        now = []
+        steps = []
+        for change in changes:
+            number = self._number(change.id)
+            task, step = change.of(workflow.task(number), runnable.steps[number])
+            if self._are_whole and change.inputs is not None:
+                task = replace(task, inputs=task.named_from(self._folder).inputs)
+            if change.inputs is not None:
+                (task,), _ = linked([task], workflow)
+            now.append(task)
+            steps.append(step)
+        record = RunnableRecord(workflow.name, now, [], steps)
+        return self._manager.amend(TasksAmended(int(time.time()), name, record))
 
     def _add(self, name: str, record: RunnableRecord) -> None:
         workflow = self._manager.core.work.workflow
         tasks = record.tasks
         if self._are_whole:
             tasks = [task.named_from(self._folder) for task in tasks]
-        tasks, outside = _linked(tasks, workflow)
+        tasks, outside = linked(tasks, workflow)
         for task, file in outside:
             if not Path(self._folder, file).exists():
                 raise UserError(
@@ -86,7 +121,7 @@ class Arrivals:
         return [replace(task, runtime_s=s) for task, s in zip(tasks, times, strict=True)]
 
 
-def _linked(tasks: Sequence[Task], workflow: Workflow) -> tuple[list[Task], list[tuple[str, str]]]:
+def linked(tasks: Sequence[Task], workflow: Workflow) -> tuple[list[Task], list[tuple[str, str]]]:
     """The tasks after those that write what they read; and what no task writes, each with who
     reads it. UserError if two write the same."""
     makers: dict[str, str] = {}

@@ -55,9 +55,9 @@ class Standing:
         """How many tasks would run now."""
         if self.changes is not None and not self.changes.is_same:
             return self.changes.to_run + len(self.lost)
-        return (
-            len(self.told.story.tasks) - self.told.story.count(TaskState.FINISHED) + len(self.lost)
-        )
+        story = self.told.story
+        out = story.count(TaskState.FINISHED) + story.count(TaskState.CANCELLED)
+        return len(story.tasks) - out + len(self.lost)
 
     @property
     def is_up_to_date(self) -> bool:
@@ -75,7 +75,7 @@ def standing(told: RunView) -> Standing:
         read = read_workflow_file(file)
         if told.facts.request.delete_intermediate:
             read = replace(read, workflow=without_intermediate(read.workflow))
-        new = grown(read, added)
+        new = grown(read, [*added, *story.changes])
     except WorkflowError as error:
         problem = f"the tasks added to {told.paths.name} no longer fit the workflow: {error}"
         return Standing(told, None, _lost(told), str(InputError(file, problem)))
@@ -179,7 +179,7 @@ def plan_to_continue(told: RunView, now: Standing) -> tuple[Prepared, list[e.Eve
         past = [
             record.event
             for _, record in journal.records()
-            if not isinstance(record.event, e.TasksAdded)
+            if not isinstance(record.event, e.TasksAdded | e.TasksAmended)
         ]
     return prepared, [*past, e.RunBegan(at_s), *undone]
 

@@ -11,8 +11,9 @@ import os
 import secrets
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from windrow.app.background import start_manager
 from windrow.app.facts import RunFacts
@@ -31,6 +32,8 @@ from windrow.records.lock import holder_of
 from windrow.records.runnable_file import RunnableRecord
 
 NEW = "new-"
+AMEND = "amend-"
+CANCEL = "cancel-"
 REFUSED = "refused-"
 _LOOK_S = 0.005
 _SLOWEST_S = 0.02
@@ -64,6 +67,72 @@ class NewTask:
     kind: str = ""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Amendment:
+    """What is to change of a task that does not run and has not finished: what is None stays.
+
+    `after` replaces all tasks after which it came; it comes also after those that write its inputs.
+    """
+
+    id: str
+    command: str | Sequence[str] | None = None
+    inputs: Sequence[str] | None = None
+    after: Sequence[str] | None = None
+    cores: int | None = None
+    nodes: int | None = None
+    memory: int | str | None = None
+    disk: int | str | None = None
+    gpus: int | None = None
+    resources: Mapping[str, int] | None = None
+    runtime: float | str | None = None
+    retries: int | None = None
+    env: Mapping[str, str] | None = None
+
+    def settled(self) -> Amendment:
+        """The same with durations and sizes as numbers, and the command for a program. UserError
+        if that cannot be."""
+        command = self.command
+        if isinstance(command, str):
+            command = (*shell_named(("strict",)), command)
+        memory, disk = (None if size is None else _bytes(size) for size in (self.memory, self.disk))
+        runtime = None if self.runtime is None else _seconds(self.runtime)
+        return replace(self, command=command, memory=memory, disk=disk, runtime=runtime)
+
+    def of(self, task: Task, step: Step) -> tuple[Task, Step]:
+        """The task as it is then, and how it is executed; settled."""
+        counts = dict(task.counts)
+        if self.resources is not None:
+            counts = {GPUS: counts[GPUS]} if GPUS in counts else {}
+            counts |= self.resources
+        if self.gpus is not None:
+            counts[GPUS] = self.gpus
+        said = {
+            "cores": self.cores,
+            "nodes": self.nodes,
+            "memory_bytes": self.memory,
+            "disk_bytes": self.disk,
+            "runtime_s": self.runtime,
+            "parents": None if self.after is None else tuple(dict.fromkeys(self.after)),
+            "inputs": None if self.inputs is None else _named(self.inputs),
+        }
+        of_step = {
+            "command": None if self.command is None else tuple(self.command),
+            "retries": self.retries,
+            "env": None if self.env is None else tuple(sorted(self.env.items())),
+            "runtime_known": None if self.runtime is None else True,
+        }
+        if self.command is not None:  # of another command it is not known where it writes
+            of_step["elsewhere"] = ()
+        amended: Any = {name: value for name, value in said.items() if value is not None}
+        steps: Any = {name: value for name, value in of_step.items() if value is not None}
+        held = tuple(sorted((name, number) for name, number in counts.items() if number))
+        return replace(task, counts=held, **amended), replace(step, **steps)
+
+
+def _named(files: Sequence[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(map(os.path.normpath, files)))
+
+
 def record_of_new(tasks: Sequence[NewTask], workflow: Path, guess_s: float) -> RunnableRecord:
     """What these tasks are to a run of this workflow file. UserError if one cannot be."""
     places = Places(workflow)
@@ -81,8 +150,8 @@ def _task(task: NewTask, guess_s: float) -> Task:
         runtime_s=guess_s if task.runtime is None else _seconds(task.runtime),
         kind=task.kind or task.id,
         parents=tuple(dict.fromkeys(task.after)),
-        inputs=tuple(dict.fromkeys(map(os.path.normpath, task.inputs))),
-        outputs=tuple(dict.fromkeys(map(os.path.normpath, task.outputs))),
+        inputs=_named(task.inputs),
+        outputs=_named(task.outputs),
         cores=task.cores,
         nodes=task.nodes,
         memory_bytes=_bytes(task.memory),
@@ -129,8 +198,9 @@ def _refuse(task: NewTask, places: Places) -> None:
             raise UserError(f"{task.id} writes {name}, {why}; {fix.partition(', or')[0]}")
 
 
-class Adder:
-    """Hands tasks to one run. Any number of threads may use it."""
+class Steering:
+    """Hands tasks to one run, and says what is to change of those that it has. Any number of
+    threads may use it."""
 
     def __init__(self, paths: RunPaths, facts: RunFacts) -> None:
         self._paths = paths
@@ -142,17 +212,26 @@ class Adder:
         go with it."""
         if not tasks:
             return
-        name = secrets.token_hex(8)
-        record = record_of_new(tasks, self._workflow, self._guess_s)
-        self._wait(self._leave(name, as_json(record)), name)
+        self._ask(NEW, record_of_new(tasks, self._workflow, self._guess_s))
 
-    def _leave(self, name: str, content: bytes) -> Path:
-        request = self._paths.path / f"{NEW}{name}"
+    def amend(self, changes: Sequence[Amendment]) -> None:
+        """Change tasks that do not run; UserError, and none is, if one runs or has finished."""
+        if changes:
+            self._ask(AMEND, [change.settled() for change in changes])
+
+    def cancel(self, tasks: Sequence[str]) -> None:
+        """Let these tasks not run, or no more: what needs them is blocked."""
+        if tasks:
+            self._ask(CANCEL, list(tasks))
+
+    def _ask(self, what: str, content: object) -> None:
+        name = secrets.token_hex(8)
+        request = self._paths.path / f"{what}{name}"
         with disk_faults(f"{request} cannot be written"):
-            half = self._paths.path / f".{NEW}{name}"
-            half.write_bytes(content)
+            half = self._paths.path / f".{what}{name}"
+            half.write_bytes(as_json(content))
             put(half, request)
-        return request
+        self._wait(request, name)
 
     def _wait(self, request: Path, name: str) -> None:
         """Wait until the run's manager has taken the request; start one if there is none."""
@@ -170,4 +249,4 @@ class Adder:
         if answer.exists():
             why = answer.read_text()
             discard(answer)
-            raise UserError(f"{why}; nothing was added")
+            raise UserError(f"{why}; nothing has changed")

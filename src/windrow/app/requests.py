@@ -14,7 +14,7 @@ from pathlib import Path
 import msgspec
 
 from windrow.app.arrivals import Arrivals
-from windrow.app.new_tasks import NEW
+from windrow.app.new_tasks import AMEND, CANCEL, NEW
 from windrow.app.runs import RunPaths, RunView
 from windrow.deletion import discard, put
 from windrow.errors import UserError
@@ -32,7 +32,7 @@ REQUEST_S = 0.02
 
 def is_request(name: str) -> bool:
     """Whether a file of this name in a run's folder asks its manager for something."""
-    return name.startswith((_RETRY, _ADD, NEW))
+    return name.startswith((_RETRY, _ADD, NEW, AMEND, CANCEL))
 
 
 def follow_requests(manager: Manager, arrivals: Callable[[], Arrivals]) -> bool:
@@ -41,8 +41,9 @@ def follow_requests(manager: Manager, arrivals: Callable[[], Arrivals]) -> bool:
     folder = manager.folder.path
     asked = sorted(path for path in folder.iterdir() if is_request(path.name))
     for request in asked:
-        if request.name.startswith(NEW):
-            arrivals().take(request)
+        if request.name.startswith((NEW, AMEND, CANCEL)):
+            if not arrivals().take(request):
+                continue
         elif request.name.startswith(_ADD):
             with suppress(UserError):  # who asked sees that it was not added, and looks why
                 manager.add(msgspec.json.decode(request.read_bytes(), type=TasksAdded))

@@ -32,7 +32,7 @@ from windrow.model import Runnable
 from windrow.places import project_folder
 from windrow.records.journal import JournalView
 from windrow.records.runnable_file import read_runnable
-from windrow.story.events import JobsPlanned, JobStarted, TasksAdded
+from windrow.story.events import JobsPlanned, JobStarted, TasksAdded, TasksAmended
 from windrow.story.journal import PredictedStart, Record, RunJournal
 from windrow.story.states import ACTIVE, JobStage, RunState, TaskState
 from windrow.story.story import RunStory
@@ -295,17 +295,21 @@ def facts_of(paths: RunPaths) -> RunFacts:
 def runnable_of(paths: RunPaths) -> Runnable:
     """The workflow of a run as it is now: what it began with, and what was added to it since."""
     with closing(RunJournal.open(paths.journal)) as journal:
-        added = [record.event for _, record in journal.records(kinds=(TasksAdded,))]
-    return grown(
-        read_runnable(paths.workflow), [event for event in added if isinstance(event, TasksAdded)]
-    )
+        records = list(journal.records(kinds=(TasksAdded, TasksAmended)))
+    events = [record.event for _, record in records]
+    changes = [event for event in events if isinstance(event, TasksAdded | TasksAmended)]
+    return grown(read_runnable(paths.workflow), changes)
 
 
-def grown(runnable: Runnable, additions: Iterable[TasksAdded]) -> Runnable:
-    """The workflow with what was added to a run of it. WorkflowError if that does not go with
-    it."""
-    for event in additions:
-        runnable = Runnable(event.to(runnable.workflow), (*runnable.steps, *event.added.steps))
+def grown(runnable: Runnable, changes: Iterable[TasksAdded | TasksAmended]) -> Runnable:
+    """The workflow with what was added to a run of it or changed there. WorkflowError if that does
+    not go with it."""
+    for event in changes:
+        if isinstance(event, TasksAdded):
+            steps = (*runnable.steps, *event.added.steps)
+        else:
+            steps = runnable.with_steps(event.now.tasks, event.now.steps)
+        runnable = Runnable(event.to(runnable.workflow), steps)
     return runnable
 
 
@@ -368,10 +372,16 @@ class RunView(JournalView[RunJournal]):
 
     def _hear(self, record: Record) -> None:
         self.story.hear(record)
+        if isinstance(record.event, TasksAmended):
+            self._amend(record.event)
         if isinstance(record.event, TasksAdded):
             self.runnable = Runnable(
                 self.story.workflow, (*self.runnable.steps, *record.event.added.steps)
             )
+
+    def _amend(self, event: TasksAmended) -> None:
+        steps = self.runnable.with_steps(event.now.tasks, event.now.steps)
+        self.runnable = Runnable(self.story.workflow, steps)
 
     def recorded(self, now_s: float) -> RecordedRun:
         """The run as figures and pages take it. Its clock runs while it is managed."""
@@ -469,6 +479,8 @@ class RunView(JournalView[RunJournal]):
             return RunState.STOPPED
         if self.story.count(TaskState.FAILED) or self.story.trouble:
             return RunState.FAILED
+        if self.story.count(TaskState.CANCELLED) and not self.story.has_open:
+            return RunState.STOPPED
         return RunState.INTERRUPTED
 
 

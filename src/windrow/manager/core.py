@@ -94,6 +94,10 @@ class Core:
         """Whether someone keeps it open for tasks to come."""
         self.failed: set[int] = set()
         """Tasks that failed for good."""
+        self.cancelled: set[int] = set()
+        """Those of them that the user does not want."""
+        self.recalled: dict[int, set[int]] = {}
+        """Of these, jobs in which they may still run."""
         self.blocked: set[int] = set()
         """Descendants of failed tasks: they cannot run."""
         self.trouble = ""  # why the run gives up, if it does
@@ -256,6 +260,10 @@ class Core:
                 return self._run_changed(event)
             case e.TasksAdded():
                 return self._tasks_added(event)
+            case e.TasksCancelled():
+                return self._tasks_cancelled(event)
+            case e.TasksAmended():
+                return self._tasks_amended(event)
             case _:
                 assert_never(event)
 
@@ -409,9 +417,13 @@ class Core:
     def _run_began(self, event: e.RunBegan) -> list[Action]:
         back: list[int] = []
         if event.retry:
-            back = sorted(task for task in self.failed | self.blocked if self.job_of[task] is None)
+            never = self.cancelled | self._descendants(self.cancelled)
+            out = (self.failed | self.blocked) - never
+            back = sorted(task for task in out if self.job_of[task] is None)
             for forgotten in (self.failed, self.copies.failed, self.blocked, self._undone):
                 forgotten.clear()
+            self.failed |= self.cancelled
+            self.blocked |= never - self.cancelled
         self.is_stopped = False
         self.trouble = ""
         for at in self.sites:
@@ -447,6 +459,78 @@ class Core:
         self._grown = None
         self._take_tasks()
         return self._decide_if_useful(self.sites[:1])
+
+    def _tasks_cancelled(self, event: e.TasksCancelled) -> list[Action]:
+        actions: list[Action] = []
+        gone = [task for task in event.tasks if not self._done[task]]
+        for task in gone:
+            jobs = self.copies.jobs_of(task)
+            if jobs:
+                self.recalled.setdefault(task, set()).update(jobs)
+            actions += [StopJob(number) for number in self.copies.close_all(task)]
+            if event.to_amend:  # one that waits may wait for long
+                idle = (n for n in jobs if not self.jobs[n].is_running)
+                actions += [self._stop(n) for n in idle if not self.jobs[n].is_stopping]
+            self._close(task)
+            self.failed.add(task)
+            self.cancelled.add(task)
+        self.blocked -= self.failed
+        blocked = self._block({*gone, *self._descendants(gone)})
+        return [Abandon(tuple(gone), ends=True), *blocked, *actions]
+
+    def amended(self, event: e.TasksAmended) -> list[Work]:
+        """The work of each site with tasks that change. UserError if that cannot be."""
+        workflows = [event.to(at.work.workflow) for at in self.sites]
+        changed = np.array([workflows[0].number(task.id) for task in event.now.tasks])
+        works = zip(self.sites, workflows, strict=True)
+        return [at.work.amended(workflow, changed) for at, workflow in works]
+
+    def _tasks_amended(self, event: e.TasksAmended) -> list[Action]:
+        self.additions.add(event.id)
+        tasks = [self.work.workflow.number(task.id) for task in event.now.tasks]
+        for task in tasks:
+            if self._left[task] and self._open_parents[task] == 0:
+                self._unready(task)
+            for parent in self.work.workflow.parents.of(task).tolist():
+                self._children[parent].remove(task)
+        for at, work in zip(self.sites, self.amended(event), strict=True):
+            at.work = work
+        parents = self.work.workflow.parents
+        for task in tasks:
+            site = self.sites[self.site_of[task]]
+            self._expected[task] = int(site.work.expected_s[task])
+            self._needs[task] = self.work.workflow.task(task).need
+            waits_for = parents.of(task).tolist()
+            for parent in waits_for:
+                insort(self._children[parent], task)
+            self._open_parents[task] = sum(not self._done[parent] for parent in waits_for)
+            if self._left[task] and self._open_parents[task] == 0:
+                insort(self._ready, (-self._expected[task], task))
+        self.temporary = Lifetimes.of(
+            self.work.workflow, (t for t, done in enumerate(self._done) if done), self.temporary
+        )
+        return self._unblocked(set(tasks))
+
+    def _unblocked(self, ready: set[int]) -> list[Action]:
+        """What was cancelled or failed of these is not any more; what only that blocked is left
+        again."""
+        before = self.blocked | (self.failed & ready)
+        self.failed -= ready
+        self.cancelled -= ready
+        self.copies.failed -= ready
+        self.blocked = self._descendants(self.failed)
+        newly = sorted(t for t in self.blocked - before if self._left[t])
+        back = [t for t in sorted(before - self.blocked) if self.job_of[t] is None]
+        actions: list[Action] = []
+        if newly:
+            for task in newly:
+                if self._open_parents[task] == 0:
+                    self._unready(task)
+            self._left[newly] = False
+            actions.append(Abandon(tuple(newly)))
+        for task in back:
+            self._put_back(task)
+        return [*actions, *self._decide_if_useful(self._homes([*back, *ready]))]
 
     def _jobs_planned(self, event: e.JobsPlanned) -> list[Action]:
         for at in self.at(event.site).group:
@@ -520,6 +604,9 @@ class Core:
         self.pieces.forget(task)
         if is_progress:
             (self.sites[self.site_of[task]] if home is None else home.at).losses.forget()
+        if task in self.cancelled:  # before it could be ended
+            self.recalled.pop(task, None)
+            actions += self._unblocked({task})
         became_ready: list[int] = []
         for child in self._children[task]:
             self._open_parents[child] -= 1
@@ -538,6 +625,7 @@ class Core:
             task in self.failed and self.job_of[task] is None
         ):  # nor is blocked any more what it alone blocked
             self.failed.remove(task)
+            self.cancelled.discard(task)
             blocked = self.blocked
             self.blocked = self._descendants(self.failed)
             back = [
@@ -566,6 +654,7 @@ class Core:
     def _task_failed(self, task: int) -> list[Action]:
         if self._done[task]:  # in a job that was given up
             return []
+        self.recalled.pop(task, None)
         gone = [StopJob(number) for number in self.copies.close_all(task)]
         self._close(task)
         self.failed.add(task)
@@ -612,6 +701,7 @@ class Core:
     def _task_dropped(self, event: e.TaskDropped | e.CopyFailed) -> list[Action]:
         if isinstance(event, e.CopyFailed):
             self.copies.failed.add(event.task)
+        self.recalled.get(event.task, set()).discard(event.job)
         if self.job_of[event.task] != event.job:
             self.copies.close(event.task, event.job)
             return []
@@ -775,6 +865,8 @@ class Core:
             self.copies.close(task, number)
         del self.jobs[number]
         job.at.jobs -= 1
+        for jobs in self.recalled.values():
+            jobs.discard(number)
         for task in sorted(job.open_tasks):
             self._put_back(task)
         return self._decide_if_useful(

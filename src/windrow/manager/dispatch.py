@@ -25,7 +25,7 @@ from windrow.agent.order import absolute, order_for
 from windrow.files import append_lines, disk_faults
 from windrow.manager.core import Core
 from windrow.manager.specs import clean_up, shared_outputs, task_spec
-from windrow.model import NodeShape, Runnable, Step, Workflow
+from windrow.model import NodeShape, Runnable, Step, Task, Workflow
 from windrow.model.nodes import NOTHING, Need
 from windrow.queues.port import JobSpec
 from windrow.storage.lifetimes import Lifetimes
@@ -129,6 +129,13 @@ class Dispatch:
         self.copies |= self.offers
         self.__dict__.pop("_shared", None)
         self.__dict__.pop("staying", None)
+
+    def amend(self, workflow: Workflow, tasks: Sequence[Task], steps: Sequence[Step]) -> None:
+        """These tasks have changed: the workflow now, and how they are executed."""
+        self.runnable = Runnable(workflow, self.runnable.with_steps(tasks, steps))
+        self.offers |= any(step.replicas > 1 for step in steps)
+        self.copies |= self.offers
+        self._may_copy.clear()
 
     def tag(self, number: int) -> str:
         """The name of a job in the queue."""
@@ -282,10 +289,11 @@ class Dispatch:
         """Let the agent of a job that is given up begin nothing more, should it live."""
         fence(self.folder_of(core, number), number)
 
-    def abandon(self, tasks: Collection[int]) -> None:
-        """Tell all agents that these tasks will not run."""
+    def abandon(self, tasks: Collection[int], *, ends: bool = False) -> None:
+        """Tell all agents that these tasks will not run; `ends`: not even if they do."""
         for folder in (self.folder, *(mirror.folder for mirror in self.mirrors.values())):
-            if lines := [json.dumps({"task": task}) for task in tasks]:
+            said = {"ends": True} if ends else {}
+            if lines := [json.dumps({"task": task, **said}) for task in tasks]:
                 append_lines(folder.abandoned, lines)
 
     def clean_up(self, core: Core) -> str:

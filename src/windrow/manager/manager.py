@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 
 from windrow.agent import event_file
 from windrow.agent.folder import RunFolder
+from windrow.errors import UserError
 from windrow.manager.beliefs import AtSite
 from windrow.manager.core import Core
 from windrow.manager.dispatch import Dispatch
@@ -153,6 +154,8 @@ class Manager:
         now = self.now_s()
         self.take_in([Record(e.RunBegan(int(now), retry), at_s=now)])
         self.follow_holds(at_once=True)
+        if self.core.cancelled:  # who was killed may not have told the agents
+            self.dispatch.abandon(sorted(self.core.cancelled), ends=True)
         lost = self.run_again(again)
         self.dispatch.delete(
             self.core.temporary, self.core.temporary.gone
@@ -229,6 +232,45 @@ class Manager:
             self.transfers.paths_with(Runnable(grown, steps))
         self.take_in([Record(event, at_s=now)])
         self._undo_lost(range(first, len(grown)))
+
+    def cancel(self, tasks: Sequence[int], *, to_amend: bool = False) -> None:
+        """Let these tasks run no more: what runs of them ends, and what needs them is blocked."""
+        now = self.now_s()
+        cancelled = e.TasksCancelled(int(now), tuple(tasks), to_amend)
+        self.take_in([Record(cancelled, at_s=now)])
+
+    def amend(self, changed: e.TasksAmended) -> bool:
+        """Change tasks that do not run; whether it is done: some may have to leave their jobs
+        first.
+
+        UserError if one has finished or runs, or it would not go with the run; then nothing has
+        changed.
+        """
+        core = self.core
+        if changed.id in core.additions:
+            return True
+        core.amended(changed)
+        workflow = core.work.workflow
+        tasks = [workflow.number(task.id) for task in changed.now.tasks]
+        self._refuse_begun(tasks)
+        if placed := [task for task in tasks if core.job_of[task] is not None]:
+            self.cancel(placed, to_amend=True)
+        if any(core.recalled.get(task) for task in tasks):
+            return False
+        now = self.now_s()
+        self.take_in([Record(replace(changed, at_s=int(now)), at_s=now)])
+        self._undo_lost(tasks)
+        return True
+
+    def _refuse_begun(self, tasks: Sequence[int]) -> None:
+        core = self.core
+        for task in tasks:
+            name = core.work.workflow.ids[task]
+            if core.is_done(task):
+                raise UserError(f"task {name} has finished; windrow retry {name} runs it again")
+            jobs = (core.jobs[number] for number in core.copies.jobs_of(task))
+            if any(task in job.running_since_s for job in jobs):
+                raise UserError(f"task {name} runs; cancel it first, then change it")
 
     def undo(
         self,
@@ -442,6 +484,9 @@ class Manager:
             case e.TaskDropped():
                 lost = record.attempt
                 self._volume_lost |= lost is not None and lost.cause == Cause.VOLUME
+            case e.TasksAmended():
+                now = event.now
+                self.dispatch.amend(self.core.work.workflow, now.tasks, now.steps)
             case e.TasksAdded():
                 self.dispatch.extend(self.core.work.workflow, event.added.steps)
             case (
@@ -473,7 +518,7 @@ class Manager:
             case StopJob():
                 self._of(self.core.jobs[action.job].at).wants_stop.append(action.job)
             case Abandon():
-                self.dispatch.abandon(action.tasks)
+                self.dispatch.abandon(action.tasks, ends=action.ends)
 
     def _of(self, at: AtSite) -> Outpost:
         return next(outpost for outpost in self.outposts if outpost.at is at)

@@ -17,6 +17,7 @@ class Cause(StrEnum):
     NODE_FAILED = "node failed"
     PREEMPTED = "preempted"
     CANCELLED = "cancelled"  # by someone else
+    DISMISSED = "dismissed"  # the user cancelled the task, or changes it
     LOST = "lost"  # the queue no longer knows it
     UNREACHABLE = "unreachable"  # its site has not answered for long
     SUPERSEDED = "superseded"  # another attempt at the same task finished first

@@ -81,6 +81,13 @@ class Runnable:
         kept = (step.checkpoint for step in steps if step.checkpoint)
         return ceil(max((one.notice_s for one in kept if one.signal), default=0))
 
+    def with_steps(self, tasks: Sequence[Task], steps: Sequence[Step]) -> tuple[Step, ...]:
+        """Its steps, with these of these tasks."""
+        found = list(self.steps)
+        for task, step in zip(tasks, steps, strict=True):
+            found[self.workflow.number(task.id)] = step
+        return tuple(found)
+
     def extended(
         self, tasks: Sequence[Task], files: Sequence[File], steps: Sequence[Step]
     ) -> tuple[Runnable, str]:

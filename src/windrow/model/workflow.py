@@ -281,6 +281,22 @@ class Workflow:
         grown.__dict__["_names"] = names
         return grown
 
+    def amended(self, tasks: Iterable[Task]) -> Workflow:
+        """The same with other needs, commands, parents and inputs of some of its tasks.
+
+        WorkflowError if one is not there, writes something else, or now depends on itself.
+        """
+        now: dict[int, Task] = {}
+        for task in tasks:
+            if self._names.tasks.get(task.id, len(self)) >= len(self):
+                raise WorkflowError(f"there is no task {task.id}")
+            number = self.number(task.id)
+            if tuple(task.outputs) != self.task(number).outputs:
+                raise WorkflowError(f"{task.id} must write what it wrote so far")
+            now[number] = task
+        every = (now.get(number) or self.task(number) for number in range(len(self)))
+        return Workflow.from_tasks(self.name, every, self.files)
+
     def with_times(self, runtime_s: Floats) -> Workflow:
         """The same workflow with other run times."""
         return self.changed(runtime_s=runtime_s)

@@ -70,6 +70,32 @@ class TasksAdded:
 
 
 @dataclass(frozen=True, slots=True)
+class TasksCancelled:
+    """The user does not want these tasks: what runs of them is ended, and what needs them is
+    blocked.
+
+    `to_amend`: only until they are changed; then they run as `TasksAmended` says.
+    """
+
+    at_s: int
+    tasks: tuple[int, ...]
+    to_amend: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class TasksAmended:
+    """These tasks, known by their ids, are now as `now` says it; none runs or has finished."""
+
+    at_s: int
+    id: str
+    now: RunnableRecord
+
+    def to(self, workflow: Workflow) -> Workflow:
+        """The workflow with these tasks. WorkflowError if they do not go with it."""
+        return workflow.amended(self.now.tasks)
+
+
+@dataclass(frozen=True, slots=True)
 class JobsPlanned:
     """A strategy has decided, for the site of this name; an empty one is that of the only site.
 
@@ -313,7 +339,8 @@ TaskOver = TaskFinished | TaskFailed | TaskDropped | CopyFailed | DiskRefused
 TaskEvent = TaskStarted | TaskRetried | TaskCheckpointed | TaskUndone | TaskKept | TaskOver
 FileEvent = FilesMoved | MoveFailed | FilesGone
 RunEvent = RunBegan | RunStopped | RunHeld | RunClosed
-Event = RunEvent | TasksAdded | JobsPlanned | JobEvent | TaskEvent | FileEvent
+ChangeEvent = TasksAdded | TasksCancelled | TasksAmended
+Event = RunEvent | ChangeEvent | JobsPlanned | JobEvent | TaskEvent | FileEvent
 
 
 @dataclass(frozen=True, slots=True)
@@ -340,9 +367,10 @@ class StopJob:
 
 @dataclass(frozen=True, slots=True)
 class Abandon:
-    """Let no allocation wait for these tasks: they will not run."""
+    """Let no allocation wait for these tasks: they will not run. `ends`: not even if they do."""
 
     tasks: tuple[int, ...]
+    ends: bool = False
 
 
 def gone_files(event: Event) -> tuple[tuple[str, ...], bool]:

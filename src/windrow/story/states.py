@@ -18,12 +18,18 @@ class TaskState(StrEnum):
     RUNNING = "running"
     FINISHED = "finished"
     FAILED = "failed"  # for good, unless the run is resumed
-    BLOCKED = "blocked"  # a task that it needs failed
+    BLOCKED = "blocked"  # a task that it needs failed, or was cancelled
+    CANCELLED = "cancelled"  # the user does not want it any more
 
     @property
     def is_out(self) -> bool:
         """Whether nothing more will happen to it by itself."""
-        return self in (TaskState.FINISHED, TaskState.FAILED, TaskState.BLOCKED)
+        return self is TaskState.FINISHED or self.is_never
+
+    @property
+    def is_never(self) -> bool:
+        """Whether it will not be done, unless someone does something about it."""
+        return self in (TaskState.FAILED, TaskState.BLOCKED, TaskState.CANCELLED)
 
 
 class AttemptState(StrEnum):
@@ -75,12 +81,13 @@ _J = JobStage
 _R = RunState
 
 TASK_MOVES: Mapping[TaskState, tuple[TaskState, ...]] = {
-    _T.PENDING: (_T.SUBMITTED, _T.RUNNING, _T.FINISHED, _T.FAILED, _T.BLOCKED),
-    _T.SUBMITTED: (_T.RUNNING, _T.PENDING, _T.FINISHED, _T.FAILED, _T.BLOCKED),
-    _T.RUNNING: (_T.FINISHED, _T.FAILED, _T.SUBMITTED, _T.PENDING),
+    _T.PENDING: (_T.SUBMITTED, _T.RUNNING, _T.FINISHED, _T.FAILED, _T.BLOCKED, _T.CANCELLED),
+    _T.SUBMITTED: (_T.RUNNING, _T.PENDING, _T.FINISHED, _T.FAILED, _T.BLOCKED, _T.CANCELLED),
+    _T.RUNNING: (_T.FINISHED, _T.FAILED, _T.SUBMITTED, _T.PENDING, _T.CANCELLED),
     _T.FINISHED: (_T.PENDING, _T.FAILED),
-    _T.FAILED: (_T.PENDING, _T.RUNNING, _T.FINISHED),
-    _T.BLOCKED: (_T.PENDING, _T.RUNNING, _T.FINISHED, _T.FAILED),
+    _T.FAILED: (_T.PENDING, _T.RUNNING, _T.FINISHED, _T.CANCELLED),
+    _T.BLOCKED: (_T.PENDING, _T.RUNNING, _T.FINISHED, _T.FAILED, _T.CANCELLED),
+    _T.CANCELLED: (_T.PENDING, _T.FINISHED, _T.FAILED),
 }
 """Beyond the plain way (pending, submitted, running, finished): a job that was given up for lost
 may go on, so that a task starts, finishes or fails out of any state; an output that is gone, or the

@@ -64,6 +64,8 @@ class TaskStory:
     saved_s: float = 0.0
     """What is done of it by its last checkpoint, and when that was heard."""
     saved_at_s: float = 0.0
+    amended_s: list[float] = field(default_factory=list)
+    """When it was changed."""
 
     @property
     def sizes(self) -> tuple[int, ...]:
@@ -175,6 +177,8 @@ class RunStory:
     """How many tasks are in each state."""
     has_refusals: bool = False
     """Whether a disk refused what some task made."""
+    changes: list[e.TasksAmended] = field(default_factory=list)
+    """How tasks were changed."""
     _additions: dict[str, int] = field(default_factory=dict)
     avoidance: Avoidance = field(default_factory=Avoidance, compare=False)
     """Nodes on which jobs failed."""
@@ -254,6 +258,11 @@ class RunStory:
         """Whether every task is done."""
         return self.counts[TaskState.FINISHED] == len(self.tasks)
 
+    @property
+    def has_open(self) -> bool:
+        """Whether something may happen to a task by itself."""
+        return any(self.counts[state] for state in TaskState if not state.is_out)
+
     def hear(self, record: Record) -> None:
         """One record more."""
         self.local.note(record)
@@ -297,6 +306,8 @@ class RunStory:
                 if where := self.copied.get(number):  # it was blocked there, and no longer is
                     self._move(task, TaskState.SUBMITTED)
                     task.job = min(where)
+        if self.counts[TaskState.CANCELLED]:
+            self._block_again()
 
     def _run_stopped(self, _event: e.RunStopped, _at_s: float, _detail: Any) -> None:
         self.is_stopped = True
@@ -336,6 +347,33 @@ class RunStory:
         self.additions.append(Addition(at_s, first, len(event.added.tasks), event))
         for number in range(first, len(self.tasks)):
             self._block_if_waiting(number)
+
+    def _tasks_cancelled(self, event: e.TasksCancelled, _at_s: float, _detail: Any) -> None:
+        for number in event.tasks:
+            if self.tasks[number].state is not TaskState.FINISHED:
+                self._move(self.tasks[number], TaskState.CANCELLED)
+        for number in event.tasks:
+            if self.tasks[number].state is TaskState.CANCELLED:
+                self._block(number)
+
+    def _tasks_amended(self, event: e.TasksAmended, at_s: float, _detail: Any) -> None:
+        self.workflow = event.to(self.workflow)
+        self.changes.append(event)
+        for task in event.now.tasks:
+            told = self.tasks[self.workflow.number(task.id)]
+            told.amended_s.append(at_s)
+            told.job = None
+            self._move(told, TaskState.PENDING)
+        self._block_again()
+
+    def _block_again(self) -> None:
+        """What is blocked by what has failed or was cancelled, and nothing else."""
+        for other in self.tasks:
+            if other.state is TaskState.BLOCKED:
+                self._move(other, TaskState.PENDING)
+        for number, other in enumerate(self.tasks):
+            if other.state in (TaskState.FAILED, TaskState.CANCELLED):
+                self._block(number)
 
     def _jobs_planned(self, event: e.JobsPlanned, at_s: float, detail: Any) -> None:
         self.decisions.append(DecisionStory(at_s, event.decision, str(detail.get("forecast", ""))))
@@ -452,7 +490,8 @@ class RunStory:
     def _task_started(self, event: e.TaskStarted, at_s: float, told: Attempt) -> None:
         task = self.tasks[event.task]
         task.job = event.job
-        if task.state != TaskState.FINISHED:  # in a job that was given up
+        # it has finished in a job that was given up, or is about to be ended
+        if task.state not in (TaskState.FINISHED, TaskState.CANCELLED):
             self._move(task, TaskState.RUNNING)
         task.attempts.append(
             TaskAttempt(
@@ -480,7 +519,10 @@ class RunStory:
         task = self.tasks[event.task]
         self.copied.get(event.task, set()).clear()
         _attempt_over(task, AttemptState.FINISHED, at_s, told)
+        was_cancelled = task.state is TaskState.CANCELLED
         self._move(task, TaskState.FINISHED)
+        if was_cancelled:  # it had finished before it could be ended
+            self._block_again()
 
     def _task_kept(self, event: e.TaskKept, _at_s: float, detail: Any) -> None:
         task = self.tasks[event.task]
@@ -493,7 +535,8 @@ class RunStory:
         _attempt_over(task, AttemptState.FAILED, at_s, told)
         runs = any(one.outcome is AttemptState.RUNNING for one in task.attempts)
         # else it has finished in a job that was given up, or another attempt goes on
-        if task.state != TaskState.FINISHED and not runs:
+        is_open = task.state not in (TaskState.FINISHED, TaskState.CANCELLED)
+        if is_open and not runs:
             self._move(task, TaskState.SUBMITTED)
 
     def _task_failed(self, event: e.TaskFailed, at_s: float, told: Attempt) -> None:
@@ -508,7 +551,7 @@ class RunStory:
         left: tuple[TaskState, ...] = (TaskState.SUBMITTED,)
         if told.cause == Cause.SUPERSEDED:
             _attempt_over(task, AttemptState.SUPERSEDED, at_s, replace(told, job=event.job))
-        elif told.cause in (Cause.VOLUME, Cause.MEMORY):
+        elif told.cause in (Cause.VOLUME, Cause.MEMORY, Cause.DISMISSED):
             _attempt_over(task, AttemptState.LOST, at_s, replace(told, job=event.job))
             left = (TaskState.SUBMITTED, TaskState.RUNNING)
         else:
@@ -539,7 +582,7 @@ class RunStory:
     def _task_undone(self, event: e.TaskUndone, at_s: float, detail: Any) -> None:
         number = event.task
         task = self.tasks[number]
-        had_failed = task.state == TaskState.FAILED
+        had_failed = task.state in (TaskState.FAILED, TaskState.CANCELLED)
         self._move(task, TaskState.PENDING)
         task.job = None
         task.kept = None
@@ -548,19 +591,12 @@ class RunStory:
         if not had_failed:
             self._block_if_waiting(number)
             return
-        for other in self.tasks:
-            if other.state == TaskState.BLOCKED:
-                self._move(other, TaskState.PENDING)
-        for failed, other in enumerate(self.tasks):
-            if other.state == TaskState.FAILED:
-                self._block(failed)
+        self._block_again()
 
     def _block_if_waiting(self, number: int) -> None:
         """A task that is pending waits for one that has failed, or that waits for such a one."""
         parents = self.workflow.parents.of(number).tolist()
-        if any(
-            self.tasks[parent].state in (TaskState.FAILED, TaskState.BLOCKED) for parent in parents
-        ):
+        if any(self.tasks[parent].state.is_never for parent in parents):
             self._move(self.tasks[number], TaskState.BLOCKED)
             self._block(number)
 
@@ -598,6 +634,8 @@ _TOLD: Mapping[type[e.Event], Callable[[RunStory, Any, float, Any], None]] = {
     e.RunHeld: RunStory._held,
     e.RunClosed: RunStory._held,
     e.TasksAdded: RunStory._tasks_added,
+    e.TasksCancelled: RunStory._tasks_cancelled,
+    e.TasksAmended: RunStory._tasks_amended,
     e.JobsPlanned: RunStory._jobs_planned,
     **dict.fromkeys(get_args(e.JobEvent), RunStory._job),
     e.TaskCheckpointed: RunStory._task_checkpointed,

@@ -117,7 +117,7 @@ def _lost(job: int, record: agent.AttemptLost) -> e.Event | None:
             return e.DiskRefused(at, job, record.task, record.why)
         case Cause.MEMORY:
             return e.TaskDropped(at, job, record.task, lacks_memory=True)
-        case Cause.SUPERSEDED | Cause.VOLUME:
+        case Cause.SUPERSEDED | Cause.VOLUME | Cause.DISMISSED:
             return e.TaskDropped(at, job, record.task)
     return None
 

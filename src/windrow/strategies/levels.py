@@ -225,6 +225,12 @@ class Work:
             workflow, np.concatenate([self.expected_s, more_s]), self.site, mine, self.space
         )
 
+    def amended(self, workflow: Workflow, tasks: Ints) -> Work:
+        """The same with its workflow as it is now, of which these tasks have changed."""
+        expected_s = self.expected_s.copy()
+        expected_s[tasks] = whole_seconds(workflow, self.site.speed)[tasks]
+        return Work(workflow, expected_s, self.site, self.mine, self.space)
+
     def within(self, nodes: int) -> Work:
         """The same if jobs can have no more than these nodes now, if that is less."""
         if nodes >= self.cluster_nodes:

@@ -17,7 +17,7 @@ from tests.waiting import wait_until
 
 import windrow
 from windrow import api
-from windrow.app.new_tasks import NewTask
+from windrow.app.new_tasks import Amendment, NewTask
 from windrow.story.states import RunState
 
 CHAIN = """\
@@ -256,3 +256,39 @@ def test_a_program_adds_tasks_without_a_file(here: Path) -> None:
     assert run.add(NewTask(id="late", command="cp d late", inputs=["d"], outputs=["late"]))
     assert run.wait(60) == RunState.COMPLETE
     assert (here / "late").exists()
+
+
+LONG = """\
+tasks:
+  - {id: long, command: "touch began; exec sleep 1000", runtime: 1s}
+  - {id: next, command: "touch no", after: long, runtime: 1s}
+  - {id: big, command: "test $BIG = yes", after: go, env: {BIG: "no"}, runtime: 1s}
+  - {id: go, command: "while [ ! -e go ]; do sleep 0.1; done", runtime: 1s}
+"""
+
+
+@pytest.mark.slow
+def test_tasks_are_cancelled_and_changed_one_by_one(here: Path) -> None:
+    (here / "long.yaml").write_text(LONG)
+    run = windrow.run("long.yaml")
+    wait_until((here / "began").exists)
+    wait_until(lambda: run.tasks["go"].state == "running")
+    with pytest.raises(windrow.UserError, match="task long runs; cancel it first"):
+        run.amend(Amendment(id="long", memory="1MiB"))
+    run.cancel("long")
+    wait_until(lambda: run.tasks["long"].why)
+    states = {name: task.state for name, task in run.tasks.items()}
+    assert (states["long"], states["next"], states["go"]) == ("cancelled", "blocked", "running")
+    assert "windrow retry long" in str(run.explain("long"))
+    run.amend(Amendment(id="big", env={"BIG": "yes"}, memory="1MiB"))
+    (here / "go").touch()
+    assert run.wait(60) == RunState.STOPPED
+    assert run.tasks["big"].state == "finished"
+    assert not (here / "no").exists()
+    run.amend(Amendment(id="long", command="touch no", runtime="1s"))
+    assert run.wait(60) == RunState.COMPLETE
+    assert (here / "no").exists()
+    with pytest.raises(windrow.UserError, match="task long has finished"):
+        run.amend(Amendment(id="long", cores=1))
+    with pytest.raises(windrow.UserError, match="did you mean long"):
+        run.amend(Amendment(id="lon", cores=1))

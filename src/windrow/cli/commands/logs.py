@@ -133,6 +133,7 @@ def _state(told: RunView, number: int) -> str:
         TaskState.PENDING: "it has not been submitted yet",
         TaskState.SUBMITTED: "its job is waiting, or has not started it yet",
         TaskState.BLOCKED: "a task that it depends on failed",
+        TaskState.CANCELLED: "it was cancelled",
     }.get(task.state, task.state)
 
 

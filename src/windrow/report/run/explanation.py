@@ -4,6 +4,7 @@ or in full.
 Also what a changed workflow file means for a run. Of a real run or a simulated one. No files.
 """
 
+import shlex
 import time
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -293,6 +294,7 @@ def _told(run: RecordedRun, number: int) -> _Task:
         )
     attempts = [_attempt(run, i, attempt) for i, attempt in enumerate(task.attempts, 1)]
     after = [f"job {job} did not run it: {why}" for job, why in task.dropped]
+    after += [f"{_clock(run, at_s)}: it was changed" for at_s in task.amended_s]
     after += [f"{_clock(run, at_s)}: {runs_again(workflow, lost)}" for at_s, lost in task.undone]
     return _Task(head, before, attempts, after, _refused(task), _waits_for(story, number))
 
@@ -353,8 +355,9 @@ def _waits_for(story: RunStory, number: int) -> list[str]:
     parents = [(p, story.tasks[p].state) for p in story.workflow.parents.of(number).tolist()]
     waiting = [(ids[p], state) for p, state in parents if state is not TaskState.FINISHED]
     if task.state is TaskState.BLOCKED:
-        never = (TaskState.FAILED, TaskState.BLOCKED)
-        return [f"it cannot run because of {_first([p for p, s in waiting if s in never])}"]
+        return [f"it cannot run because of {_first([p for p, s in waiting if s.is_never])}"]
+    if task.state is TaskState.CANCELLED:
+        return [f"it was cancelled; windrow retry {shlex.quote(ids[number])} runs it after all"]
     if task.state not in (TaskState.PENDING, TaskState.SUBMITTED):
         return []
     if waiting:

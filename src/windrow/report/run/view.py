@@ -25,7 +25,7 @@ from windrow.story.space import taken
 from windrow.story.states import RunState, TaskState
 from windrow.story.story import JobStory, RunStory, TaskAttempt
 
-_COUNTED = ("finished", "running", "submitted", "pending", "failed", "blocked")
+_COUNTED = ("finished", "running", "submitted", "pending", "failed", "blocked", "cancelled")
 
 
 class TaskView(Struct):
@@ -176,11 +176,8 @@ def _why(told: RunView, number: int) -> str:
     workflow = told.runnable.workflow
     if task.state is TaskState.BLOCKED:
         parents = workflow.parents.of(number).tolist()
-        out = (TaskState.FAILED, TaskState.BLOCKED)
-        return (
-            "needs "
-            f"{listed([workflow.ids[p] for p in parents if told.story.tasks[p].state in out], 3)}"
-        )
+        out = [workflow.ids[p] for p in parents if told.story.tasks[p].state.is_never]
+        return f"needs {listed(out, 3)}"
     if task.kept is not None:
         return f"finished in {task.kept.run}"
     if task.last is not None:

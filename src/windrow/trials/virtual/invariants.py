@@ -148,6 +148,8 @@ def _beliefs(core: Core) -> tuple[list[Any], list[Any], list[Any]]:
             return TaskState.FINISHED
         if core.job_of[task] is not None and task not in core.blocked:
             return TaskState.SUBMITTED
+        if task in core.cancelled:
+            return TaskState.CANCELLED
         if task in core.failed:
             return TaskState.FAILED
         if task in core.blocked:
