@@ -69,7 +69,7 @@ def test_three_tasks_of_two_nodes_each_find_their_own(
     assert printed(run) == ""
     assert sorted(run.finished()) == [0, 1, 2]
     hosts = run.of(AgentStarted)[0].hosts
-    places = {event.task: event.nodes for event in run.of(AttemptStarted)}
+    places = {event.task: event.of.nodes for event in run.of(AttemptStarted)}
     found = {n: sorted(run.folder.task_out(n, 1).read_text().split()) for n in range(3)}
     assert found == {n: sorted([hosts[place] for place in places[n]] * ranks) for n in range(3)}
 
@@ -92,7 +92,7 @@ def test_tasks_that_share_nodes_start_their_ranks_where_they_are(
     assert printed(run) == ""
     assert sorted(run.finished()) == [0, 1, 2, 3]
     hosts = run.of(AgentStarted)[0].hosts
-    places = {event.task: event.nodes for event in run.of(AttemptStarted)}
+    places = {event.task: event.of.nodes for event in run.of(AttemptStarted)}
     for n in range(4):
         assert run.folder.task_out(n, 1).read_text().split() == [hosts[places[n][0]]]
 

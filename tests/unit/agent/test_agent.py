@@ -250,11 +250,11 @@ def test_peak_memory_and_cpu_time_are_measured(run: Run) -> None:
         task(0, sys.executable, "-c", big), task(1, sys.executable, "-c", busy), task(2, "true")
     )
     by = {event.task: event for event in run.of(AttemptFinished)}
-    assert 150_000_000 < by[0].peak_bytes < 250_000_000
-    assert by[1].cpu_s >= 0.3 > by[2].cpu_s
-    assert by[1].cpu_s <= by[1].at - by[1].begun + 0.1, "it has but one thread"
-    assert by[2].peak_bytes == 0  # below the agent's own, so it cannot be told
-    assert all(event.at >= event.begun for event in by.values())
+    assert 150_000_000 < by[0].of.peak_bytes < 250_000_000
+    assert by[1].of.cpu_s >= 0.3 > by[2].of.cpu_s
+    assert by[1].of.cpu_s <= by[1].at - by[1].of.begun + 0.1, "it has but one thread"
+    assert by[2].of.peak_bytes == 0  # below the agent's own, so it cannot be told
+    assert all(event.at >= event.of.begun for event in by.values())
 
 
 def test_no_more_runs_at_once_than_the_cores_allow(run: Run) -> None:

@@ -20,6 +20,7 @@ from windrow.agent.checkpoints import Checkpoints, remove_files
 from windrow.agent.event_file import (
     AgentLeft,
     AttemptFailed,
+    AttemptFinished,
     AttemptLost,
     AttemptSaved,
     AttemptStarted,
@@ -75,9 +76,9 @@ def test_a_task_is_asked_before_the_deadline_and_the_next_job_continues_it(
     more = {"attempts": 1, "done_s": saved[-1].done_s}
     run.run(steps(tmp_path, count=done + 10, **more), job=1, walltime_s=20.0)
     assert run.finished(1) == [0]
-    assert run.of(AttemptStarted, 1)[0].attempt == 2
-    (finished,) = [event for event in run.events(1) if hasattr(event, "before_s")]
-    assert finished.before_s == more["done_s"]
+    assert run.of(AttemptStarted, 1)[0].of.number == 2
+    (finished,) = run.of(AttemptFinished, 1)
+    assert finished.of.before_s == more["done_s"]
     assert (tmp_path / "long.txt").exists()
     assert not list(tmp_path.glob("state-*")), "nobody needs them any more"
     assert run.folder.task_out(0, 2).read_text() == f"attempt 2 starts at step {done}\n"
@@ -141,7 +142,7 @@ def test_a_task_that_leaves_when_asked_is_started_again_at_once(run: Run, tmp_pa
     run.run(shell(0, script, workdir=str(tmp_path), checkpoint=KEPT._replace(every_s=0.5)))
     assert run.finished() == [0]
     assert [event.ended for event in run.of(AttemptSaved)] == [True] * 3
-    assert [event.attempt for event in run.of(AttemptStarted)] == [1, 2, 3, 4]
+    assert [event.of.number for event in run.of(AttemptStarted)] == [1, 2, 3, 4]
 
 
 @pytest.mark.slow
@@ -159,7 +160,7 @@ def test_three_pieces_without_a_checkpoint_fail(run: Run, tmp_path: Path) -> Non
     assert [run.of(AttemptSaved, job)[-1].idle for job in (0, 1)] == [1, 2]
     (failed,) = run.of(AttemptFailed, 2)
     assert failed.final
-    assert failed.why.startswith(
+    assert failed.of.why.startswith(
         "3 jobs in a row ran out of time before it had written state-*; allow longer jobs"
     )
 

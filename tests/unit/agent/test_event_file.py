@@ -28,32 +28,27 @@ from windrow.agent.event_file import (
     encode,
 )
 from windrow.errors import InputError, OutsideError
-from windrow.model.attempt import Leave, Leaving, Moved
+from windrow.model.attempt import Attempt, Leave, Leaving, Moved
 
 _LEFT = Leaving(Leave.TROUBLE, "y")
 times = st.floats(0, 2e9)
 ints = st.integers(0, 2**40)
 texts = st.text(max_size=30)
 codes = st.none() | st.integers(0, 255)
+names = st.lists(texts, max_size=3).map(tuple)
 moved = st.lists(st.builds(Moved, texts, texts, ints), max_size=3).map(tuple)
+started = st.builds(Attempt, ints, ints, nodes=st.lists(ints).map(tuple))
+finished = st.builds(
+    Attempt, ints, ints, cpu_s=times, peak_bytes=ints, begun=times, moved=moved, local=names
+)
+failed = st.builds(
+    Attempt, ints, ints, codes, codes, texts, times, ints, tail=texts, cause=texts, moved=moved
+)
 records: st.SearchStrategy[Record] = st.one_of(
     st.builds(AgentStarted, times, texts, ints, texts, st.lists(texts).map(tuple)),
-    st.builds(AttemptStarted, times, ints, ints, st.lists(ints).map(tuple)),
-    st.builds(AttemptFinished, times, ints, ints, times, times, ints, moved=moved),
-    st.builds(
-        AttemptFailed,
-        times,
-        ints,
-        ints,
-        times,
-        codes,
-        codes,
-        texts,
-        st.booleans(),
-        texts,
-        times,
-        ints,
-    ),
+    st.builds(AttemptStarted, times, started),
+    st.builds(AttemptFinished, times, finished),
+    st.builds(AttemptFailed, times, failed, st.booleans()),
     st.builds(TaskDeclined, times, ints, texts),
     st.builds(AttemptLost, times, ints, texts),
     st.builds(AgentLeft, times, st.builds(Leaving, st.sampled_from(Leave), texts)),

@@ -70,9 +70,14 @@ def test_what_only_this_job_reads_never_leaves_its_node(run: Run, work: Path) ->
     assert (work / "out").read_text() == "in\nin\n"
     assert left(work) == []
     first, second = run.of(AttemptFinished)
-    assert (first.local, first.sizes, second.local, second.sizes) == (("mid",), (3,), (), (6,))
-    assert [start.near_bytes for start in run.of(AttemptStarted)] == [0, 3]
-    assert (first.moved, second.moved) == (
+    assert (first.of.local, first.of.sizes, second.of.local, second.of.sizes) == (
+        ("mid",),
+        (3,),
+        (),
+        (6,),
+    )
+    assert [start.of.near_bytes for start in run.of(AttemptStarted)] == [0, 3]
+    assert (first.of.moved, second.of.moved) == (
         (("in", "home", 3),),
         (("mid", "hit", 3), ("out", "commit", 6)),
     )
@@ -218,7 +223,9 @@ def test_a_reader_on_another_node_gets_the_file_through_the_shared_folder(
     ]
     code, printed = cluster.run(make, *readers, nodes=2, **scratch(work))
     assert (code, printed) == (0, "")
-    starts = {start.task: (start.nodes, start.near_bytes) for start in cluster.of(AttemptStarted)}
+    starts = {
+        start.task: (start.of.nodes, start.of.near_bytes) for start in cluster.of(AttemptStarted)
+    }
     assert starts[1] == (starts[0][0], 2)
     assert starts[2][0] != starts[0][0]
     assert files(work) == ["in", "mid", "out1", "out2"]

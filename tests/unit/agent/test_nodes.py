@@ -63,10 +63,10 @@ def test_tasks_run_on_every_node_and_say_what_they_printed(cluster: Run) -> None
     assert started.queue_id == "77"
     assert sorted(cluster.finished()) == list(range(7))
     for event in cluster.of(AttemptStarted):
-        where = [started.hosts[place] for place in event.nodes]
+        where = [started.hosts[place] for place in event.of.nodes]
         expected = f"{where[0]} {','.join(where) if event.task == 6 else ''}".strip()
         assert cluster.folder.task_out(event.task, 1).read_text() == expected + "\n"
-    assert {event.nodes[0] for event in cluster.of(AttemptStarted)} == {0, 1, 2}
+    assert {event.of.nodes[0] for event in cluster.of(AttemptStarted)} == {0, 1, 2}
 
 
 @pytest.mark.slow

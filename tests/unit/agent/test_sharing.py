@@ -78,7 +78,7 @@ def test_what_many_tasks_read_crosses_once(cluster: Run, work: Path, share: str)
     assert len({text[0] for text in texts}) == 1
     assert {text[1] for text in texts} == {"small"}
     told = Counter[tuple[str, str]]()
-    for file, link, size in [one for done in cluster.of(AttemptFinished) for one in done.moved]:
+    for file, link, size in [one for done in cluster.of(AttemptFinished) for one in done.of.moved]:
         told[file, link] += size
     crossed = {"home": SIZE, "nodes": 2 * SIZE} if share else {"home": 3 * SIZE}
     assert {link: told["genome", link] for link in ("home", "nodes", "hit")} == {
