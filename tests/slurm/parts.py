@@ -30,7 +30,8 @@ SHAPES = {
     for names, kind in zip((THIN, GPU, BIG), KINDS, strict=True)
     for name in names
 }
-LANDED = frozenset({"whole nodes"})
+TODAY = "whole nodes"
+LANDED = frozenset({TODAY, "parts of nodes"})
 """What a case may rest on today; those that rest on something else are told as skipped."""
 
 Amount = float | tuple[float, float]
@@ -42,7 +43,8 @@ class Case(needs.Case):
     takes them. `where`: the nodes where its tasks may run; by the beginning of their names if it is
     a table. `bill`: what its jobs may have in sum, as Slurm counts it: a figure, or the least and
     the most. `parts`: its jobs must be parts of nodes (or whole ones, if False). `reservation`:
-    nodes that are reserved for the user. `rests_on`: what must have been built."""
+    nodes that are reserved for the user. `core_mib`: memory that the partition gives with a core at
+    most. `rests_on`: what must have been built."""
 
     queue: Mapping[str, Any] = field(default_factory=dict)
     others: tuple[str, ...] = ()
@@ -50,6 +52,7 @@ class Case(needs.Case):
     bill: Mapping[str, Amount] = field(default_factory=dict)
     parts: bool | None = None
     reservation: str = ""
+    core_mib: int = 0
     rests_on: str = "parts of nodes"
 
     def __str__(self) -> str:
@@ -58,7 +61,8 @@ class Case(needs.Case):
     @property
     def settings(self) -> str:
         """The text of windrow.toml."""
-        lines = [f"{key} = {_toml(value)}" for key, value in self.queue.items()]
+        share = {} if self.rests_on == TODAY else {"share": "cores"}
+        lines = [f"{key} = {_toml(value)}" for key, value in {**share, **self.queue}.items()]
         return "\n".join(["[queues.slurm]", *lines, ""])
 
 
@@ -95,15 +99,15 @@ def held_since(slurm: SlurmCluster, last: int) -> list[Held]:
             said = told(slurm, job)
             if said["UserId"].startswith(f"{USER}(") and said["NodeList"] != "(null)":
                 nodes = slurm.run("scontrol", "show", "hostnames", said["NodeList"]).split()
-                found.append(Held(job, tuple(nodes), _numbers(allocated(slurm, job))))
+                found.append(Held(job, tuple(nodes), _amounts(allocated(slurm, job))))
     return found
 
 
-def _numbers(amounts: Mapping[str, str]) -> dict[str, float]:
+def _amounts(amounts: Mapping[str, str]) -> dict[str, float]:
     """Memory in MiB."""
-    numbers = {name: float(text) for name, text in amounts.items() if text[-1].isdecimal()}
-    sizes = {name: text for name, text in amounts.items() if name not in numbers}
-    return numbers | {name: float(text[:-1]) * UNITS[text[-1]] for name, text in sizes.items()}
+    counts = {name: float(text) for name, text in amounts.items() if text[-1].isdecimal()}
+    sizes = {name: text for name, text in amounts.items() if name not in counts}
+    return counts | {name: float(text[:-1]) * UNITS[text[-1]] for name, text in sizes.items()}
 
 
 def check(case: Case, slurm: SlurmCluster, ran: Sequence[Ran], jobs: Sequence[Held]) -> None:
@@ -121,7 +125,7 @@ def check(case: Case, slurm: SlurmCluster, ran: Sequence[Ran], jobs: Sequence[He
     for held in jobs:
         if is_part(held):
             mine = [one for one in ran if one.env["SLURM_JOB_ID"] == held.job]
-            _check_modest(mine, held)
+            _check_modest(case, mine, held)
     if case.parts is not None:
         assert [is_part(held) for held in jobs] == [case.parts] * len(jobs), jobs
     for name, amount in case.bill.items():
@@ -158,11 +162,18 @@ def _check_within(one: Ran, ran: Iterable[Ran], held: Held) -> None:
     assert gpus <= held.amounts.get("gres/gpu", 0), (one.task, held)
 
 
-def _check_modest(ran: Sequence[Ran], held: Held) -> None:
+def _check_modest(case: Case, ran: Sequence[Ran], held: Held) -> None:
     """It has no more than all its tasks need together."""
-    assert held.amounts["cpu"] <= sum(one.need.cores for one in ran), held
+    assert held.amounts["cpu"] <= sum(_cores(case, one) for one in ran), held
     gpus = sum(dict(one.need.counts).get("gpus", 0) for one in ran)
     assert held.amounts.get("gres/gpu", 0) <= gpus, held
+
+
+def _cores(case: Case, one: Ran) -> int:
+    """What a task costs at the least, be it for its memory."""
+    if not case.core_mib:
+        return one.need.cores
+    return max(one.need.cores, -(-one.need.memory_bytes // (case.core_mib * MIB)))
 
 
 def gpus_of_others(slurm: SlurmCluster) -> set[tuple[str, str]]:
@@ -173,14 +184,14 @@ def gpus_of_others(slurm: SlurmCluster) -> set[tuple[str, str]]:
         if f"UserId={USER}(" not in text:
             for nodes, gpus in re.findall(r"Nodes=(\S+).*GRES=gpu\S*\(IDX:(\S+)\)", text):
                 for node in slurm.run("scontrol", "show", "hostnames", nodes).split():
-                    found |= {(node, gpu) for gpu in _indices(gpus)}
+                    found |= {(node, str(gpu)) for gpu in numbers(gpus)}
     return found
 
 
-def _indices(text: str) -> set[str]:
+def numbers(text: str) -> set[int]:
     """`0-1,3` is 0, 1 and 3."""
     ends = [part.partition("-") for part in text.split(",")]
-    return {str(i) for first, _, last in ends for i in range(int(first), int(last or first) + 1)}
+    return {i for first, _, last in ends for i in range(int(first), int(last or first) + 1)}
 
 
 def written(case: Case, folder: Path) -> None:
@@ -220,7 +231,7 @@ PARTS = (
     Case("three cores that others leave", many(1, cores=3), others=ONE_ON_EACH, where=THIN, parts=True, bill={"cpu": 3}),  # noqa: E501
     Case("memory that others leave", many(1, memory="1000MiB"), others=tuple(f"-n1 --mem=900 -w n{i}" for i in range(1, 5)), where=CPUS, parts=True, bill={"cpu": 1}),  # noqa: E501
     Case("thin nodes are full: large ones, not those with GPUs", many(2), others=(FULL_THIN,), where=BIG, parts=True, bill={"cpu": (1, 2), "gres/gpu": 0}),  # noqa: E501
-    Case("all others are full for long: a core of a GPU node", many(1), others=(FULL_THIN, FULL_BIG), where=GPU, parts=True, bill={"cpu": 1, "gres/gpu": 0}),  # noqa: E501
+    Case("all others are full for long: a core of a GPU node", many(1), others=(FULL_THIN, FULL_BIG), where=GPU, parts=True, bill={"cpu": 1, "gres/gpu": 0}, rests_on="rare nodes if nothing else is free"),  # noqa: E501
     Case("CPU tasks that need avx leave GPU nodes alone", many(2), queue={"constraint": "avx"}, where=BIG, parts=True, bill={"cpu": (1, 2), "gres/gpu": 0}),  # noqa: E501
     Case("a feature of GPU nodes alone", many(1), queue={"constraint": "fat"}, where=GPU, parts=True, bill={"cpu": 1, "gres/gpu": 0}),  # noqa: E501
     Case("two features", many(1), queue={"constraint": "big&avx"}, where=BIG, parts=True, bill={"cpu": 1}),  # noqa: E501
@@ -235,9 +246,9 @@ PARTS = (
     Case("a partition where others have a core of every node", many(1), queue={"partition": "mine"}, others=ONE_ON_EACH[:3], where=("n4",), parts=True, bill={"cpu": 1}),  # noqa: E501
     Case("a partition where a job has all memory unless it asks", many(2), "individual", queue={"partition": "unsaid"}, where=THIN, parts=True, bill={"cpu": 2, "mem": (2, 2000)}),  # noqa: E501
     Case("memory by GPU is the partition's", many(1, gpus=1), queue={"partition": "gpus"}, where=GPU, parts=True, bill={"cpu": 1, "gres/gpu": 1}),  # noqa: E501
-    Case("a partition that bounds memory by core", many(1, memory="900MiB"), queue={"partition": "capped"}, parts=True, bill={"cpu": 2}),  # noqa: E501
+    Case("a partition that bounds memory by core", many(1, memory="900MiB"), queue={"partition": "capped"}, parts=True, core_mib=500, bill={"cpu": 2}),  # noqa: E501
     Case("a partition that charges double", many(1), queue={"partition": "dear"}, where=BIG, parts=True, bill={"cpu": 1, "billing": 2}),  # noqa: E501
-    Case("a user may have four cores", many(8), queue={"qos": "cores"}, parts=True, bill={"cpu": (1, 8)}),  # noqa: E501
+    Case("a user may have four cores", many(8), queue={"qos": "cores"},  bill={"cpu": (1, 8)}),
     Case("a user may have one core", many(3), queue={"qos": "core"}, where=THIN, parts=True, bill={"cpu": (1, 3)}),  # noqa: E501
     Case("a job may have four cores", many(2, cores=2), queue={"qos": "job"}, bill={"cpu": (2, 4)}),
     Case("a user may have 3 GB", many(4, memory="1000MiB"), queue={"qos": "memory"}, where=CPUS, bill={"mem": (1000, 5000)}),  # noqa: E501
@@ -246,17 +257,16 @@ PARTS = (
     Case("two jobs at a time", many(6), "individual", queue={"qos": "jobs"}, where=THIN, parts=True, bill={"cpu": 6, "jobs": 6}),  # noqa: E501
     Case("a job on one node", many(6), queue={"qos": "node"}, bill={"cpu": (1, 8), "node": 1}),
     Case("an account that has eight cores", many(10), queue={"account": "physics"}, where=CPUS, bill={"cpu": (1, 10)}),  # noqa: E501
-    Case("an account of which others use most", many(2), queue={"account": "physics"}, others=("-n7 -A physics",), where=CPUS, parts=True, bill={"cpu": (1, 2)}),  # noqa: E501
+    Case("an account of which others use most", many(2), queue={"account": "physics"}, others=("-n7 -A physics",), where=CPUS, parts=True, bill={"cpu": (1, 2)}, rests_on="what others use of a limit"),  # noqa: E501
     Case("a chain in one slot", CHAIN, where=THIN, parts=True, bill={"cpu": 1, "jobs": 1}),
     Case("sixteen tasks in one job", many(16), where=CPUS, bill={"cpu": (1, 16), "jobs": 1, "gres/gpu": 0}),  # noqa: E501
     Case("eight tasks for the least bill", many(8), "foresight", words=("--objective", "node-hours"), where=CPUS, bill={"cpu": (1, 8)}),  # noqa: E501
     Case("cores, though the partition is whole", many(2), queue={"share": "cores"}, where=CPUS, parts=True, bill={"cpu": (1, 2)}),  # noqa: E501
     Case("by the default strategy", many(6), "auto", where=CPUS, bill={"cpu": (1, 8), "gres/gpu": 0}),  # noqa: E501
-    Case("GPUs by the default strategy", {**many(2, gpus=1), **many(4)}, "auto", where={"gpus": GPU, "plain": CPUS}, bill={"gres/gpu": (1, 2)}),  # noqa: E501
+    Case("GPUs by the default strategy", {**many(2, gpus=1), **many(4)}, "auto", where={"gpus": GPU, "plain": CPUS}, bill={"gres/gpu": (1, 2)}, rests_on="GPUs of one node in one job"),  # noqa: E501
 )  # fmt: skip
 """Jobs that are parts of nodes."""
 
-TODAY = "whole nodes"
 WHOLE = (
     Case("nodes as the user says: a task of a core", many(1), queue={"share": "nodes"}, where=THIN, parts=False, bill={"cpu": 4, "mem": 2000}),  # noqa: E501
     Case("nodes as the user says: tasks that fill one", many(4), queue={"share": "nodes"}, where=THIN, parts=False, bill={"cpu": (4, 16)}),  # noqa: E501
@@ -292,12 +302,12 @@ REFUSED = (
     Case("longer than the QOS allows", many(1, runtime="4m"), queue={"qos": "express"}, refused="allows a job at most 3.0 min", rests_on=TODAY),  # noqa: E501
     Case("two nodes where a job may have one", many(1, nodes=2), queue={"qos": "node"}, refused="node", rests_on=TODAY),  # noqa: E501
     Case("two cores where a user may have one", many(1, cores=2), queue={"qos": "core"}, refused="MaxTRESPerUser cpu=1 of QOS core", rests_on=TODAY),  # noqa: E501
-    Case("five cores where a job may have four", many(1, cores=5), queue={"qos": "job"}, refused="cpu=4"),  # noqa: E501
-    Case("4 GB where a user may have three", many(1, memory="4000MiB"), queue={"qos": "memory"}, refused="mem=3G"),  # noqa: E501
-    Case("two GPUs where a user may have one", many(1, gpus=2), queue={"qos": "gpu"}, refused="gres/gpu=1"),  # noqa: E501
-    Case("a GPU where a user may have none", many(1, gpus=1), queue={"qos": "no-gpu"}, refused="gres/gpu=0"),  # noqa: E501
-    Case("three cores where a job may have two of a node", many(1, cores=3), queue={"partition": "capped"}, refused="2"),  # noqa: E501
-    Case("three nodes where an account may have eight cores", many(1, nodes=3), queue={"account": "physics"}, refused="cpu=8"),  # noqa: E501
+    Case("five cores where a job may have four", many(1, cores=5), queue={"qos": "job"}, refused="cpu=4", rests_on="limits on parts"),  # noqa: E501
+    Case("4 GB where a user may have three", many(1, memory="4000MiB"), queue={"qos": "memory"}, refused="mem=3G", rests_on="limits on parts"),  # noqa: E501
+    Case("two GPUs where a user may have one", many(1, gpus=2), queue={"qos": "gpu"}, refused="gres/gpu=1", rests_on="limits on parts"),  # noqa: E501
+    Case("a GPU where a user may have none", many(1, gpus=1), queue={"qos": "no-gpu"}, refused="gres/gpu=0", rests_on="limits on parts"),  # noqa: E501
+    Case("three cores where a job may have two of a node", many(1, cores=3), queue={"partition": "capped"}, refused="2", rests_on="limits on parts"),  # noqa: E501
+    Case("three nodes where an account may have eight cores", many(1, nodes=3), queue={"account": "physics"}, refused="cpu=8", rests_on="limits on parts"),  # noqa: E501
     Case("an account of others", many(1), queue={"account": "nosuch"}, refused="account", rests_on=TODAY),  # noqa: E501
     Case("a reservation that there is not", many(1), queue={"extra": ["--reservation=nosuch"]}, refused="reservation", rests_on=TODAY),  # noqa: E501
 )  # fmt: skip

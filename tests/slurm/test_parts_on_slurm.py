@@ -19,12 +19,15 @@ from pathlib import Path
 import pytest
 from tests.other_user import as_nobody, python_for_all, python_path
 from tests.real import needs
+from tests.real.needs import MIB, many
 from tests.real.works import IS_FULL, private
 from tests.slurm import parts
 from tests.slurm.cluster import SlurmCluster
 from tests.slurm.parts import CASES, LANDED, PARTS, REFUSED, SHAPES, WHOLE, Case
 from tests.slurm.shared import OTHER, USER, reserved, submit, told
 from tests.slurm.test_slurm_sites import copy_compiled
+
+from windrow.model.resources import NodeShape
 
 SAMPLE = (PARTS[0], PARTS[9], PARTS[19], WHOLE[3], WHOLE[9], REFUSED[1], REFUSED[13])
 
@@ -90,13 +93,42 @@ def test_a_run_has_the_parts_that_it_needs(case: Case, shared: SlurmCluster, hom
             submit(shared, "--wrap=exec sleep 600", "--time=60", *one.split(), user=_payer(one))
         shared.wait(lambda: _is_busy(shared, len(case.others)), "jobs of others", "slurmctld")
         last = parts.last_job(shared)
-        env = {**shared.env, **python_path(), **private(folder), "HOME": str(folder)}
-        env["WINDROW_CACHE"] = str(home.folder / "cache")
+        env = _environment(shared, home, folder)
         ran = needs.run(case, folder, "slurm", env, SHAPES, home.windrow)
         jobs = parts.held_since(shared, last)
         if case.refused:
             assert parts.last_job(shared) == last
         parts.check(case, shared, ran, jobs)
+
+
+BOUND_CASES = (
+    (Case("two jobs of a core each on a node", many(4), "individual"), 1),
+    (Case("a job of two cores", many(1, cores=2)), 2),
+)
+
+
+@pytest.mark.parametrize(("case", "cores"), BOUND_CASES, ids=str)
+def test_tasks_keep_to_the_cores_that_their_job_is_bound_to(
+    case: Case, cores: int, bound: SlurmCluster, home: Home
+) -> None:
+    """Slurm binds a job to its cores; what the agent starts must not be let out again."""
+    folder = home.room()
+    parts.written(case, folder)
+    shapes = {node: NodeShape(2, 1000 * MIB) for node in bound.nodes}
+    ran = needs.run(case, folder, "slurm", _environment(bound, home, folder), shapes, home.windrow)
+    owned = {one.task: parts.numbers(one.env["PROBE_CPUS"]) for one in ran}
+    assert {len(numbers) for numbers in owned.values()} == {cores}
+    for one in ran:
+        for other in ran:
+            beside = one.times[0] <= other.times[0] < one.times[1]
+            if other is not one and other.nodes == one.nodes and beside:
+                assert not owned[one.task] & owned[other.task]
+    bound.clear()
+
+
+def _environment(slurm: SlurmCluster, home: Home, folder: Path) -> dict[str, str]:
+    env = {**slurm.env, **python_path(), **private(folder), "HOME": str(folder)}
+    return {**env, "WINDROW_CACHE": str(home.folder / "cache")}
 
 
 def _payer(options: str) -> str:
