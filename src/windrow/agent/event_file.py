@@ -195,7 +195,6 @@ Record = Union[  # noqa: UP007
 
 T = TypeVar("T")
 _KINDS: dict[str, type[Record]] = {kind.what: kind for kind in get_args(Record)}
-_OF_ATTEMPTS = (AttemptStarted, AttemptFinished, AttemptFailed)
 _encode = json.JSONEncoder(separators=(",", ":")).encode
 _CHUNK_BYTES = 1 << 22
 _LAST_BYTES = 1 << 16
@@ -217,9 +216,10 @@ def decode(line: bytes) -> Record:
     fields = json.loads(line)
     try:
         kind = _KINDS[fields.pop("what")]
-        if kind in _OF_ATTEMPTS:
-            own = {name: fields.pop(name) for name in ("at", "final") if name in fields}
-            return kind(**own, of=Attempt.of(fields))
+        if kind is AttemptStarted or kind is AttemptFinished:
+            return kind(fields.pop("at"), Attempt.of(fields))
+        if kind is AttemptFailed:
+            return kind(fields.pop("at"), final=fields.pop("final"), of=Attempt.of(fields))
         for name in fields.keys() & {"hosts", "files", "local"}:
             fields[name] = tuple(fields[name])
         if kind is AgentLeft:

@@ -9,9 +9,9 @@ Rule 2: there is one record of an attempt. Who measures something more adds a fi
 from __future__ import annotations
 
 import signal
-from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from enum import StrEnum
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 from windrow.model.cause import Cause
@@ -75,21 +75,24 @@ class Attempt:
         """What it says beside what is usual."""
         return {
             name: value
-            for name, usual in _USUAL.items()
-            if (value := getattr(self, name)) is not usual and value != usual
+            for (name, usual), value in zip(_USUAL, _VALUES_OF(self))  # noqa: B905  (Python 3.9)
+            if value is not usual and value != usual
         }
 
     @staticmethod
-    def of(told: Mapping[str, Any]) -> Attempt:
-        """The attempt of which this was told, read from JSON. TypeError if that cannot be."""
-        lists = {name: tuple(told[name]) for name in _LISTS if name in told}
-        if "moved" in lists:
-            lists["moved"] = tuple(Moved(*one) for one in lists["moved"])
-        return Attempt(**{**told, **lists})
+    def of(told: dict[str, Any]) -> Attempt:
+        """The attempt of which this was told, read from JSON and given away. TypeError if that
+        cannot be."""
+        for name in _LISTS & told.keys():
+            told[name] = tuple(told[name])
+        if "moved" in told:
+            told["moved"] = tuple(Moved(*one) for one in told["moved"])
+        return Attempt(**told)
 
 
-_USUAL: dict[str, Any] = {field.name: field.default for field in fields(Attempt)}
-_LISTS = [name for name, usual in _USUAL.items() if usual == ()]
+_USUAL: list[tuple[str, Any]] = [(field.name, field.default) for field in fields(Attempt)]
+_VALUES_OF = attrgetter(*(name for name, _ in _USUAL))
+_LISTS = frozenset(name for name, usual in _USUAL if usual == ())
 
 
 class Leave(StrEnum):

@@ -72,10 +72,6 @@ NO_WORDS = QueueWords()
 _ATTEMPT = msgspec.json.Decoder(Attempt)
 
 
-def _json_or_none(value: object) -> bytes | None:
-    return None if value is None else as_json(value)
-
-
 class RunJournal(Journal[Event]):
     """One run's journal."""
 
@@ -93,7 +89,12 @@ CREATE TABLE predictions (
         """Keep these records for good, with how far the event files of these jobs have been
         read."""
         rows = [
-            (*self._row(r.event), r.at_s, _json_or_none(r.detail), _json_or_none(r.attempt))
+            (
+                *self._row(r.event),
+                r.at_s,
+                None if r.detail is None else as_json(r.detail),
+                None if r.attempt is None else as_json(r.attempt.told()),
+            )
             for r in records
         ]
         with self._transaction() as db:
