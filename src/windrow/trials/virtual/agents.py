@@ -133,7 +133,7 @@ class VirtualAgent:
         self.is_turned_away = False
         self.clock_s = 0.0
         """How far the clock of its node is off."""
-        self.next_s: float = now_s()
+        self.begun_s = self.next_s = now_s()
 
     def turn(self) -> None:
         """Do what is due. Killed, it is gone."""

@@ -12,10 +12,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
-from math import inf
 from typing import TYPE_CHECKING, Any
 
-from windrow.agent.event_file import AttemptFailed
+from windrow.agent.event_file import AttemptFailed, AttemptSaved
 from windrow.model.cause import Cause
 from windrow.queues.port import JobState
 from windrow.story.events import (
@@ -23,6 +22,7 @@ from windrow.story.events import (
     DiskRefused,
     JobEnded,
     JobKilled,
+    JobStarted,
     JobSubmitted,
     JobTaken,
     RunBegan,
@@ -48,7 +48,7 @@ HARMLESS: Collection[str] = (
 )
 """What makes no task fail: it costs time."""
 NO_LOSS: Collection[str] = (
-    *(Kind.HELD, Kind.MANAGER, Kind.DOWN, Kind.SILENT, Kind.DEAF, Kind.LATE, Kind.SLOW),
+    *(Kind.HELD, Kind.MANAGER, Kind.DOWN, Kind.SILENT, Kind.DEAF, Kind.LATE),
     *(Kind.LONG, Kind.CLOCK, Kind.FILE, Kind.MACHINE, Kind.SEEN_LATE, Kind.NODE_CLOCK),
     *(Kind.LATE_OUTPUT, Kind.ROT, Kind.STUMBLES, Kind.TASK, Kind.NOT_ALL),
 )
@@ -67,6 +67,8 @@ MOST_REFUSED = 3
 """In this number of jobs a disk may refuse the same task before the run gives up."""
 TRIED_S = 240
 """A file that is to move is tried again within this time."""
+FORGOTTEN_S = 30
+"""A job that the queue does not show for a shorter time is not given up."""
 IDLE_S = 150
 """Nodes may be held for so long while nothing is done on any: files are seen late, and jobs wait a
 little before they take others over."""
@@ -104,6 +106,16 @@ def check_tries(run: VirtualRun) -> None:
                 f"task {word.task} failed {tries[number, word.task]} times in job {number}, "
                 f"not {most}"
             )
+
+
+def check_saved(run: VirtualRun) -> None:
+    """No agent tells of more than checkpoints ever had."""
+    for _, word in told_in(run.folder):
+        if isinstance(word, AttemptSaved):
+            had_s = run.world.saved_s.get(word.task, 0.0)
+            run.world.exercised[Invariant.SAVED] += 1
+            if word.done_s > had_s + _ASKED_S:
+                raise Violation(f"{word.done_s} s of task {word.task} are told, and had {had_s}")
 
 
 def check_refused(run: VirtualRun, records: Iterable[Record], copies: int) -> None:
@@ -157,6 +169,8 @@ def _cause(event: JobKilled | JobEnded) -> Cause:
     return event.cause or Cause.LOST
 
 
+_ASKED_S = 10
+"""A checkpoint that was not asked for counts up to when it was seen."""
 _TRUE_CAUSES: Mapping[Cause, Collection[JobState]] = {
     Cause.NODE_FAILED: (JobState.NODE_FAILED,),
     Cause.PREEMPTED: (JobState.PREEMPTED,),
@@ -179,6 +193,8 @@ class Watch:
     """How many records were looked at."""
     ids: dict[int, str] = field(default_factory=dict)
     """What the queue calls jobs."""
+    started: set[int] = field(default_factory=set)
+    """Jobs of which that is in the journal."""
     busy_s: float = 0.0
     """When something last was done, or went wrong."""
 
@@ -213,7 +229,8 @@ class Watch:
         losses = sum(world.met[kind] for kind in ONE_LOSS) + _jobs_with_failures(records)
         if met.issubset({*NO_LOSS, *ONE_LOSS}) and losses < LEAST:
             raise Violation(f"the run gives up after {dict(world.met)}: {trouble}")
-        if "jobs in a row" in trouble:
+        assert self.run.manager is not None
+        if "jobs in a row" in trouble and len(self.run.manager.core.sites) == 1:  # each counts
             lost = _lost_in_a_row(records)
             if all(count < LEAST_FOR.get(cause, LEAST) for cause, count in lost.items()):
                 raise Violation(f"the run gives up after {dict(lost)} in a row: {trouble}")
@@ -241,31 +258,49 @@ class Watch:
             event = record.event
             if isinstance(event, JobSubmitted | JobTaken):
                 self.ids[event.job] = event.id
+                self.started.discard(event.job)
+            elif isinstance(event, JobStarted):
+                if event.job in self.started:
+                    raise Violation(f"job {event.job} is told to start twice")
+                self.started.add(event.job)
             elif isinstance(event, JobKilled) and event.job in self.ids:
                 self._check_end(self.ids[event.job], event, record.detail or {})
 
     def _check_end(self, queue_id: str, event: JobKilled, detail: Mapping[str, Any]) -> None:
         world = self.run.world
-        if queue_id in world.was_unseen or queue_id not in world.queue.jobs:
-            return
-        job = world.queue.jobs[queue_id]
+        if queue_id not in world.queue.jobs or detail.get("agent") is not None:
+            return  # or its agent said so, which knows better
         world.exercised[Invariant.ENDS] += 1
-        state = job.status.state
-        may_be_gone = job.is_forgotten or world.queue.memory_s < inf
+        state = world.queue.jobs[queue_id].status.state
+        may_be_gone = self._may_be_gone(queue_id)
         if detail.get("state") == "forgotten" and not may_be_gone:
             raise Violation(f"job {event.job} is called forgotten, and the queue has it: {state}")
-        said_so = detail.get("agent") is not None  # by its agent, which knows better
         true = _TRUE_CAUSES.get(event.cause or Cause.LOST, (state,))
-        if not said_so and not may_be_gone and state not in true:
+        is_known = not may_be_gone and queue_id not in world.was_unseen
+        if is_known and state not in true:
             raise Violation(f"job {event.job} is {state}, and is called {event.cause}")
 
+    def _may_be_gone(self, queue_id: str) -> bool:
+        """Whether the queue may have said for long enough that it does not know this job."""
+        world = self.run.world
+        job = world.queue.jobs[queue_id]
+        ended_s = job.status.ended_s
+        is_old = ended_s is not None and world.now_s - ended_s >= world.queue.memory_s
+        hides = ((since_s, until_s) for one, since_s, until_s in world.hides if one == queue_id)
+        return (
+            job.is_forgotten
+            or is_old
+            or any(u - s > FORGOTTEN_S and world.now_s - u < SOON_S for s, u in hides)
+        )
+
     def _check_busy(self) -> None:
-        """Jobs that have nodes run something, or it is soon over with them."""
+        """Jobs that have nodes run something, or it is soon over with them. Of runs at one place:
+        at two, jobs wait for files."""
         world = self.run.world
         assert self.run.manager is not None
         waits = len(world.queue.left) > len(world.agents)  # for its tasks others may wait
         is_idle = bool(world.agents) and not (world.is_busy or waits) and world.is_quiet
-        if not is_idle or self.run.manager.core.is_stopped:
+        if self.run.far is not None or not is_idle or self.run.manager.core.is_stopped:
             self.busy_s = world.now_s
         world.exercised[Invariant.BUSY] += is_idle
         if world.now_s - self.busy_s > IDLE_S:

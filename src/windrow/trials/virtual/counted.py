@@ -45,6 +45,7 @@ class Invariant(StrEnum):
     TRIED = "what is to move is tried again"
     LAST_WORDS = "what an agent says last is awaited"
     HEARD = "ends of jobs are heard soon"
+    SAVED = "no more is told of checkpoints than they have"
     TRIES = "tasks are tried as often as they may be"
     ENDS = "ends of jobs are told as they are"
     BUSY = "something is done while nothing goes wrong"

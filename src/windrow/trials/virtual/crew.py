@@ -66,6 +66,9 @@ class Tasks(Protocol):
     def saves(self, agent: VirtualAgent, order: Order) -> None:
         """An attempt is about to write its checkpoint."""
 
+    def saved(self, order: Order, done_s: float) -> None:
+        """It has, and so much of the task is done by that."""
+
     def ends_saved(self, task: int) -> bool:
         """Whether an attempt at this task ends when it has written its checkpoint."""
 
@@ -393,6 +396,7 @@ class VirtualCrew(Crew):
             self._tasks.saves(self._agent, run.order)
             read = run.kept or _digest(run)
             file.write_text(f"{done_s} {read} {self._agent.queue_id} {run.order.attempt}")
+            self._tasks.saved(run.order, done_s)
         if self._tasks.ends_saved(run.order.task):
             self._results.append(
                 self._ended(self._at_work.pop(run.order.task).order, run.outputs, "exit code 75")

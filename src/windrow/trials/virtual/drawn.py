@@ -27,7 +27,13 @@ from windrow.storage.demand import SpaceLimit, demand_of
 from windrow.story.events import TasksAdded
 from windrow.strategies import Work, whole_seconds
 from windrow.trials.virtual.bounds import Bounds
-from windrow.trials.virtual.causes import Watch, check_failed, check_refused, check_tries
+from windrow.trials.virtual.causes import (
+    Watch,
+    check_failed,
+    check_refused,
+    check_saved,
+    check_tries,
+)
 from windrow.trials.virtual.content import earlier, perfect
 from windrow.trials.virtual.counted import with_zeros
 from windrow.trials.virtual.crew import note_of
@@ -226,6 +232,7 @@ def _survived(run: VirtualRun, scenario: VirtualScenario) -> str:
         run.survive()
         check_failed(run, run.records())
         check_tries(run)
+        check_saved(run)
         check_refused(run, run.records(), 1 if run.bounds is None else run.bounds.copies)
     except Violation as violation:
         broken = str(violation)
@@ -329,7 +336,9 @@ def _run(
         world.commits_early = bool(run.small_bytes)
     world.faults = _faults(scenario, horizon_s, chance)
     if scenario.few:
-        world.copies_s = random.Random(f"pace {scenario.seed}").choice([1.0, 3.0, 3.0, 20.0, 90.0])
+        pace = random.Random(f"pace {scenario.seed}")
+        world.copies_s = pace.choice([1.0, 3.0, 3.0, 20.0, 90.0])
+        world.move_s = pace.choice([2, 2, 10])
     run.each_look = Watch(run)
     if scenario.space:
         _limit_space(run, runnable, folder / "work", chance)

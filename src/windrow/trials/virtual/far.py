@@ -38,13 +38,16 @@ class _Mover:
         self._ended = list[Moved]()
 
     def start(self, move: MoveFiles) -> None:
-        self._world.dues.append((self._world.now_s + 2 + len(move.files), lambda: self._end(move)))
+        self._world.moves += 1
+        end_s = self._world.now_s + int(self._world.move_s) + len(move.files)
+        self._world.dues.append((end_s, lambda: self._end(move)))
 
     def _end(self, move: MoveFiles) -> None:
         world, (origin, to) = (
             self._world,
             self._folders if move.origin == HOME else self._folders[::-1],
         )
+        world.moves -= 1
         why = "the connection was cut" if world.mood("move") is Mood.DOWN else ""
         why = why or world.lasting.why_not_moved
         why = why or ("No space left on device" if world.now_s < world.full_until_s else "")

@@ -179,7 +179,9 @@ def _nodes_full(world: World, fault: Fault) -> bool:
 
 def _hidden(world: World, queue_id: str, fault: Fault) -> None:
     """The queue shows the job to no one, for a while or until long after its end."""
-    world.hidden[queue_id] = world.now_s + (fault.length_s if fault.pick % 2 else 10 * LASTS_S)
+    until_s = world.now_s + (fault.length_s if fault.pick % 2 else 10 * LASTS_S)
+    world.hidden[queue_id] = until_s
+    world.hides.append((queue_id, world.now_s, until_s))
     world.was_unseen.add(queue_id)
 
 
@@ -258,7 +260,11 @@ def _clock(world: World, fault: Fault) -> bool:
 def _file(world: World, fault: Fault) -> bool:
     if not (there := sorted(path for path in world.made if Path(path).exists())):
         return False
-    path = Path(there[fault.pick % len(there)])
+    new = [path for path in world.newest if path in there]
+    if new and fault.pick % 2:  # what was made last is about to be read, or moved
+        path = Path(new[-1])
+    else:
+        path = Path(there[fault.pick % len(there)])
     path.unlink()
     world.deleted.add(path.name)
     world.missing.add(path.name)

@@ -105,6 +105,10 @@ class World:
     """Outputs of finished tasks that someone has deleted."""
     missing: set[str] = field(default_factory=set)
     """Those of them that were not made again since."""
+    finished_s: dict[int, int] = field(default_factory=dict)
+    """When an attempt at each task last succeeded."""
+    newest: list[str] = field(default_factory=list)
+    """Outputs of attempts that succeeded, the latest last."""
     quiet_s: float = 0.0
     """Since when nothing goes wrong."""
     expected: dict[str, str] = field(default_factory=dict)
@@ -139,6 +143,12 @@ class World:
     """Copies to nodes and from them."""
     copies_s: float = 3.0
     """How long each of them takes."""
+    move_s: int = 2
+    """How long files take from one place to another, besides a second for each."""
+    moves: int = 0
+    """How many are under way."""
+    saved_s: dict[int, float] = field(default_factory=dict)
+    """The most of each task that a checkpoint of it ever had."""
     steps: int = 0
     doomed_copying: set[str] = field(default_factory=set)
     """Jobs whose agents are killed when they have copied half of a file."""
@@ -150,6 +160,8 @@ class World:
     """No job starts before."""
     hidden: dict[str, float] = field(default_factory=dict)
     """Jobs that the queue shows to no one, and until when."""
+    hides: list[tuple[str, float, float]] = field(default_factory=list)
+    """The same of all that ever were hidden, with the times."""
     wrong_until_s: int = 0
     wrong_state: JobState = JobState.WAITING
     """What the queue says of every job until then."""
@@ -251,8 +263,8 @@ class World:
 
     @property
     def is_busy(self) -> bool:
-        """Whether an attempt runs, or a file is copied, on nodes of any job."""
-        return any(agent.is_busy for agent in self._alive())
+        """Whether an attempt runs, or a file is copied or on its way between places."""
+        return self.moves > 0 or any(agent.is_busy for agent in self._alive())
 
     @property
     def is_quiet(self) -> bool:
@@ -458,7 +470,8 @@ class World:
                     f"task {task} starts on {path}, which has {found!r}, not "
                     f"{self.expected.get(name)!r}"
                 )
-            if found is None and name not in self.missing:
+            is_done = self.finished_s.get(task, -1) >= agent.begun_s  # by a job that was given up
+            if found is None and name not in self.missing and not is_done:
                 raise Violation(
                     f"task {task} starts without {path}, which is not where {agent.queue_id} "
                     "reads it"
@@ -491,6 +504,10 @@ class World:
         is_own = found is not None and found.endswith(f" {me}")
         if not is_own and found is not None and found != self._writers.get(order.task):
             raise Violation(f"checkpoints of task {order.task} are mixed: {me} finds {found}")
+
+    def saved(self, order: Order, done_s: float) -> None:
+        """An attempt has written its checkpoint, by which so much of the task is done."""
+        self.saved_s[order.task] = max(done_s, self.saved_s.get(order.task, 0.0))
 
     @property
     def has_unknown(self) -> bool:
@@ -584,6 +601,8 @@ class World:
     def finished(self, order: Order) -> None:
         """An attempt has made its outputs."""
         self.missing.difference_update(Path(path).name for path in order.outputs)
+        self.newest += order.outputs
+        self.finished_s[order.task] = self.now_s
 
     def discarded(self, order: Order) -> None:
         """An attempt has ended without success, and its outputs were discarded."""
