@@ -212,14 +212,18 @@ class Catalogue:
         found: dict[tuple[str, str], dict[str, None]] = {}
         for place, files in (*needs.items(), (HOME, self.results)):
             for path in files:
-                if (there := self._at.get(path)) and place not in there:
-                    if HOME in there:
-                        link = (HOME, place)
-                    else:
-                        link = (min(there), HOME)
+                if self._at.get(path) and not self.is_at(path, place):
+                    link = self.link(path, place)
                     if link[1] != HOME or path not in self.paths.stays:
                         found.setdefault(link, {})[path] = None
         return {link: sorted(files) for link, files in found.items()}
+
+    def link(self, path: str, place: str) -> tuple[str, str]:
+        """By which link this file moves next on its way to that place."""
+        there = self._at[path]
+        if HOME in there:
+            return (HOME, place)
+        return (min(there), HOME)
 
     def data_s(self, tasks: Iterable[int], place: str) -> float:
         """How long until what these tasks read is there, from what is known of links and sizes; 0

@@ -79,9 +79,9 @@ class Core:
         self.job_of: list[int | None] = []
         """The job in which each task is a member."""
         self.copies = Copies(self.jobs, self.job_of)
-        self.reads_from_nodes: Callable[[], Collection[int]] = lambda: ()
-        """Tasks that read what is on nodes of a job alone. Jobs of others would wait for it, with
-        time only to run."""
+        self.held_up: Callable[[], Collection[int]] = lambda: ()
+        """Tasks of which jobs would wait for files, with time only to run: what they read is on
+        nodes of another job alone, or on its way from another place."""
         self.notes_pace = False  # of one site: for those who ask which tasks are late
         self.pieces = Pieces()
         self.moved: dict[
@@ -269,9 +269,13 @@ class Core:
 
     def _hear_of_files(self, event: e.FileEvent) -> list[Action]:
         self.temporary.deleted(*e.gone_files(event))
-        if isinstance(event, e.FilesMoved) and e.is_local(event):  # who reads them may be planned
-            return self._decide_if_useful(self.sites)
+        if isinstance(event, e.FilesMoved) and e.is_local(event):
+            return self.reconsidered()
         return []
+
+    def reconsidered(self) -> list[Action]:
+        """What is due since tasks are held up no more."""
+        return self._decide_if_useful(self.sites)
 
     def _run_changed(self, event: e.RunEvent) -> list[Action]:
         match event:
@@ -381,11 +385,11 @@ class Core:
 
     def _within_reach(self, at: AtSite, at_s: int) -> NDArray[np.bool_]:
         """What is left and may run at this site, without what waits for tasks that must run
-        elsewhere first, or for files that are on nodes of a job."""
+        elsewhere first, or for files."""
         left = at.of(self._left).copy()
-        if on_nodes := [task for task in self.reads_from_nodes() if left[task]]:
-            left[on_nodes] = False
-            left[sorted(self._descendants(on_nodes))] = False
+        if held_up := [task for task in self.held_up() if left[task]]:
+            left[held_up] = False
+            left[sorted(self._descendants(held_up))] = False
         if len(at.group) > 1:
             left[
                 [
@@ -715,6 +719,7 @@ class Core:
         is_excused = is_early or is_blocked or job.is_stopping or isinstance(event, e.CopyFailed)
         if isinstance(event, e.TaskDropped) and event.lacks_memory:
             is_excused |= bool(give_more_memory(self._needs, self.sites, job, [event.task]))
+        is_excused |= isinstance(event, e.TaskDropped) and event.lacks_files
         job.has_given_up |= not is_excused
         if is_early and self.terms.patience is not None:
             self._expect_makers_longer(event.task, event.at_s)

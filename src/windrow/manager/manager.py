@@ -84,7 +84,7 @@ class Manager:
 
             self.moving = Moving(self)
         if self.dispatch.scratch:
-            self.core.reads_from_nodes = self._readers_of_nodes
+            self.core.held_up = self._readers_of_nodes
         if self.dispatch.offers:
             from windrow.manager.copying import Copying  # noqa: PLC0415  (and no copies)
 
@@ -312,6 +312,11 @@ class Manager:
         ]:
             self.take_in(undone)
 
+    def reconsider(self) -> None:
+        """Tasks may be planned that were held up."""
+        for action in self.core.reconsidered():
+            self._wish(action)
+
     def _readers_of_nodes(self) -> set[int]:
         """Who reads what is on nodes of a job alone, which comes to the shared files or goes with
         the job."""
@@ -416,6 +421,8 @@ class Manager:
         for outpost in self.outposts:
             outpost.follow_claims()
             records, offsets = outpost.hearing.listen()
+            if self.transfers is not None:
+                records = [self.transfers.explained(record) for record in records]
             if records:
                 self.take_in(records, offsets)
                 happened = True

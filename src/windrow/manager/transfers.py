@@ -16,7 +16,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -57,6 +57,9 @@ class Transfers:
     _paces: dict[object, PollTimes] = field(default_factory=dict)
     _announced: dict[str, set[int]] = field(default_factory=dict)
     _used: set[str] = field(default_factory=set)  # places that have something of the run
+    _in_vain: set[int] = field(default_factory=set)
+    """Tasks that came back from jobs in which they waited for files that were on their way: these
+    come without a job, and none waits for them meanwhile."""
     _gone: set[str] = field(default_factory=set)  # of what tasks made; it may be made again since
     _left_since_s: dict[str, float] = field(
         default_factory=dict
@@ -69,6 +72,7 @@ class Transfers:
         """Become that part of the run which deals with files."""
         self.run = run
         run.dispatch.transfers = self
+        run.core.held_up = self._held_up
         for place, mirror in self.mirrors.items():
             mirror.jobs = partial(self._jobs, place)
             mirror.begin(run.folder.out)
@@ -109,6 +113,31 @@ class Transfers:
         return sorted(
             place for place in self._used if not any(is_at(path, place) for path in stays)
         )
+
+    def _held_up(self) -> list[int]:
+        return [task for task in self._in_vain if self._is_coming(task, self._place_of(task))]
+
+    def _place_of(self, task: int) -> str:
+        """Where a task that is in no job is to read its files."""
+        return self.run.core.sites[self.run.core.site_of[task]].site.files
+
+    def _is_coming(self, task: int, place: str) -> bool:
+        """Whether what the task lacks there is elsewhere, and nothing keeps it from moving."""
+        lacking = self.catalogue.lacking(task, place)
+        if not lacking or any(map(self.catalogue.is_nowhere, lacking)):
+            return False
+        links = {self.catalogue.link(path, place) for path in lacking}
+        return links.isdisjoint(self.troubles)
+
+    def explained(self, record: Record) -> Record:
+        """The same; of a task that was dropped while its files are on their way, with that."""
+        event = record.event
+        if not isinstance(event, e.TaskDropped) or event.job not in self.run.core.jobs:
+            return record
+        at = self.run.core.jobs[event.job].at
+        if len(at.group) > 1 or not self._is_coming(event.task, at.site.files):
+            return record
+        return replace(record, event=replace(event, lacks_files=True))
 
     def waits_for(self, task: int, job: int, place: str) -> set[int]:
         """What a job there must be told of before the task can start: makers of files, or one
@@ -174,12 +203,15 @@ class Transfers:
         if isinstance(event, e.TaskFinished):
             attempt = record.attempt or Attempt(event.task)
             catalogue.made(event.task, attempt.place, attempt.sizes)
+            self._in_vain.discard(event.task)
         elif isinstance(event, e.TaskKept):
             catalogue.made(event.task, HOME, (record.detail or {}).get("sizes", ()))
         elif isinstance(event, e.TaskUndone):
             for files in self.under_way.values():
                 files.difference_update(catalogue.paths.makes[event.task])
             catalogue.undone(event.task)
+        elif isinstance(event, e.TaskDropped) and event.lacks_files:
+            self._in_vain.add(event.task)
         elif isinstance(event, e.FilesMoved):
             catalogue.moved(event.files, event.origin, event.to, event.size_bytes, event.took_s)
             self._used |= {event.to} - {HOME}
@@ -298,6 +330,8 @@ class Transfers:
         makers = {
             self.catalogue.maker[path]: path for path in moved.gone if path in self.catalogue.maker
         }
+        if self._in_vain:
+            run.reconsider()
         run.undo(
             [
                 LostFile(task, path)
@@ -317,6 +351,9 @@ class Transfers:
     def _needs(self) -> dict[str, dict[str, None]]:
         needs: dict[str, dict[str, None]] = {}
         for _, place, task in self._open():
+            needs.setdefault(place, {}).update(dict.fromkeys(self.catalogue.lacking(task, place)))
+        for task in sorted(self._in_vain):
+            place = self._place_of(task)
             needs.setdefault(place, {}).update(dict.fromkeys(self.catalogue.lacking(task, place)))
         return needs
 

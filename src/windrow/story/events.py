@@ -251,12 +251,14 @@ class TaskFailed:
 @dataclass(frozen=True, slots=True)
 class TaskDropped:
     """A job will not run this task of its own: there is no time left for it, or it waits for one
-    that failed. Or it `lacks_memory`: it ran out of what it had, and could have more."""
+    that failed. Or it `lacks_memory`: it ran out of what it had, and could have more. Or it
+    `lacks_files`, which are still on their way from another place."""
 
     at_s: int
     job: int
     task: int
     lacks_memory: bool = False
+    lacks_files: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -80,9 +80,9 @@ def test_who_reads_what_is_on_nodes_of_a_job_is_not_planned_before_it_is_there()
     core.handle(planned(0, FIRST))
     core.handle(JobStarted(5, 0))
     core.handle(TaskFinished(15, A))
-    core.reads_from_nodes = lambda: [A, B]
+    core.held_up = lambda: [A, B]
     assert core.view(15, lambda nodes, _: nodes).left.nonzero()[0].tolist() == [C]
-    core.reads_from_nodes = lambda: ()
+    core.held_up = lambda: ()
     moved = e.FilesMoved(20, ("b",), e.job_place(0), "", 0, 0.0, 0)
     assert core.handle(moved) == [Decide()]
     assert core.view(20, lambda nodes, _: nodes).left.nonzero()[0].tolist() == [B, C, D]

@@ -37,7 +37,13 @@ from windrow.sim import Cluster
 from windrow.storage.admission import Admission
 from windrow.storage.demand import SpaceLimit
 from windrow.story import local_places
-from windrow.story.events import JobsPlanned, TaskFailed, TaskFinished, TaskUndone
+from windrow.story.events import (
+    JobsPlanned,
+    TaskDropped,
+    TaskFailed,
+    TaskFinished,
+    TaskUndone,
+)
 from windrow.story.journal import Record, RunJournal
 from windrow.strategies import Work, whole_seconds
 from windrow.trials.compare import compare
@@ -193,6 +199,21 @@ def test_no_jobs_are_lost_waiting_for_files_on_nodes_of_others(scenario: Virtual
     """Of a task that joined the run, and of copies that are slow: such tasks are not planned before
     the files are there, and the run does not give up for jobs that waited in vain."""
     assert not play(scenario).violation
+
+
+def test_tasks_wait_without_a_job_for_files_on_their_way() -> None:
+    """These take longer to come than jobs have: the run gave up after three jobs in a row."""
+    with scratch() as folder:
+        (folder / "work").mkdir()
+        runnable = braid(2, 3, folder / "work", random.Random(5))
+        world = World(empty_queue(3), lambda _: 60, move_s=200)
+        run = VirtualRun(folder / "run", world, runnable, far=folder / "far")
+        assert run.go_on()
+        assert run.is_complete
+        assert len(world.queue.jobs) <= 3 * len(runnable.workflow)
+        dropped = [one.event for one in run.records() if isinstance(one.event, TaskDropped)]
+        assert any(event.lacks_files for event in dropped)
+        run.close()
 
 
 def test_what_is_gone_everywhere_is_made_again_when_its_reader_is_planned_once_more() -> None:
