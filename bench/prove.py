@@ -533,7 +533,7 @@ def peers() -> Section:
     return lines, wrong
 
 
-RELEASES = {"24.11": "trixie"}
+RELEASES = {"24.11": "trixie", "26.05": "sid"}
 """Slurms of other releases than the installed one, and Debian's suites that have them."""
 
 

@@ -116,7 +116,9 @@ def prepare(folder: Path) -> None:
 
 
 def windrow(work: Work, place: Place) -> list[str]:
-    """Windrow, with its defaults."""
+    """Windrow with its defaults, told that users share nodes if they do."""
+    if place.site == "shared":
+        (place.folder / "windrow.toml").write_text('[queues.slurm]\nshare = "cores"\n')
     rows = [
         {"id": t.name, "command": t.words.split(), "runtime": t.expected_s, "after": t.after}
         for t in work.tasks

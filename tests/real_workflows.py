@@ -50,7 +50,14 @@ for name in files[gap + 1:]:
 """
 
 
-def real_tasks(recipe: str, tasks: int, *, seed: int = 1, work_s: float = 0.02) -> Workflow:
+def real_tasks(
+    recipe: str,
+    tasks: int,
+    *,
+    seed: int = 1,
+    work_s: float = 0.02,
+    python: str = sys.executable,
+) -> Workflow:
     """The recipe's workflow with commands; `work_s` is about what each task computes, on top of
     starting Python.
 
@@ -62,7 +69,7 @@ def real_tasks(recipe: str, tasks: int, *, seed: int = 1, work_s: float = 0.02) 
     for task in drawn:
         inputs = tuple(f"data/{name}" for name in task.inputs)
         outputs = tuple(f"data/{name}" for name in task.outputs) or (f"data/{task.id}.done",)
-        command = (sys.executable, "-S", "-E", "step.py", task.id, rounds, *inputs, "--", *outputs)
+        command = (python, "-S", "-E", "step.py", task.id, rounds, *inputs, "--", *outputs)
         made.append(
             replace(
                 task, inputs=inputs, outputs=outputs, command=command, runtime_s=max(1.0, work_s)
@@ -72,11 +79,17 @@ def real_tasks(recipe: str, tasks: int, *, seed: int = 1, work_s: float = 0.02) 
 
 
 def write_real(
-    recipe: str, tasks: int, folder: Path, *, seed: int = 1, work_s: float = 0.02
+    recipe: str,
+    tasks: int,
+    folder: Path,
+    *,
+    seed: int = 1,
+    work_s: float = 0.02,
+    python: str = sys.executable,
 ) -> Path:
     """Write the workflow as a native file into the folder, with all that it needs. Returns the
-    file."""
-    workflow = real_tasks(recipe, tasks, seed=seed, work_s=work_s)
+    file. `python`: what its tasks run."""
+    workflow = real_tasks(recipe, tasks, seed=seed, work_s=work_s, python=python)
     _write_surroundings(workflow, folder)
     lines = [f"name: {workflow.name}", "tasks:"]
     for task in workflow:

@@ -10,13 +10,12 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tests.real.works import PATIENCE_S
+from tests.real.works import PATIENCE_S, WINDROW
 
 from windrow.formats import read_runnable
 from windrow.model.nodes import Need
@@ -33,9 +32,6 @@ test "$1" != once || test $WINDROW_ATTEMPT != 1
 """  # noqa: E501
 
 Needs = Mapping[str, Any]
-
-
-WINDROW = (sys.executable, "-P", "-m", "windrow.cli.main")
 
 
 @dataclass(frozen=True)

@@ -15,11 +15,11 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from tests.real_workflows import RECIPES, output_checksums, run_serially, write_real
 
@@ -32,6 +32,21 @@ IS_FULL = bool(os.environ.get("WINDROW_FULL"))
 """Whether every shape meets every strategy on every queue; else a sample runs that is quick."""
 LARGE = 500
 PATIENCE_S = 1800.0 if IS_FULL else 300.0
+
+
+WINDROW = (sys.executable, "-P", "-m", "windrow.cli.main")
+
+
+class Runner(Protocol):
+    """Another user: the Python of that one, how it starts the command, and is given a folder."""
+
+    @property
+    def python(self) -> str: ...
+
+    @property
+    def windrow(self) -> tuple[str, ...]: ...
+
+    def give(self, folder: Path) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,10 +92,16 @@ def _small(shape: str) -> int:
     return 80 if shape == "fft" else 50  # fft comes in few sizes, and the one next to 50 is 39
 
 
-def check(case: Case, *, on: str, folder: Path, env: Mapping[str, str]) -> None:
-    """Run the case in this folder with `windrow run`, and verify all that can be."""
-    path = write_real(case.recipe, case.tasks, folder, work_s=0.01)
-    said = windrow_run(path, case.strategy, on, env)
+def check(
+    case: Case, *, on: str, folder: Path, env: Mapping[str, str], who: Runner | None = None
+) -> None:
+    """Run the case in this folder with `windrow run`, and verify all that can be. `who`: another
+    user than we are."""
+    python = who.python if who else sys.executable
+    path = write_real(case.recipe, case.tasks, folder, work_s=0.01, python=python)
+    if who:
+        who.give(folder)
+    said = windrow_run(path, case.strategy, on, env, who.windrow if who else WINDROW)
     assert said["state"] == "complete", said
     assert output_checksums(path) == serial_checksums(case.recipe, case.tasks)
     told = RunView(find_run(None, folder / ".windrow" / "runs"))
@@ -92,19 +113,11 @@ def check(case: Case, *, on: str, folder: Path, env: Mapping[str, str]) -> None:
     told.close()
 
 
-def windrow_run(path: Path, strategy: str, on: str, env: Mapping[str, str]) -> dict[str, Any]:
-    """What `windrow run` says at the end."""
-    command = [
-        sys.executable,
-        "-P",
-        "-m",
-        "windrow.cli.main",
-        "run",
-        path.name,
-        "--json",
-        "--on",
-        on,
-    ]
+def windrow_run(
+    path: Path, strategy: str, on: str, env: Mapping[str, str], windrow: Sequence[str] = WINDROW
+) -> dict[str, Any]:
+    """What `windrow run` says at the end; `windrow`: how the command is started."""
+    command = [*windrow, "run", path.name, "--json", "--on", on]
     done = subprocess.run(
         [*command, "--strategy", strategy],
         cwd=path.parent,

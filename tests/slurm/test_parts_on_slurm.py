@@ -18,15 +18,17 @@ from pathlib import Path
 
 import pytest
 from tests.other_user import as_nobody, python_for_all, python_path
-from tests.real import needs
+from tests.real import needs, works
 from tests.real.needs import MIB, many
 from tests.real.works import IS_FULL, private
+from tests.real_workflows import RECIPES
 from tests.slurm import parts
 from tests.slurm.cluster import SlurmCluster
 from tests.slurm.parts import CASES, LANDED, PARTS, REFUSED, SHAPES, WHOLE, Case
 from tests.slurm.shared import OTHER, USER, reserved, submit, told
 from tests.slurm.test_slurm_sites import copy_compiled
 
+from windrow.app.strategies import STRATEGIES
 from windrow.model.resources import NodeShape
 
 SAMPLE = (PARTS[0], PARTS[9], PARTS[19], WHOLE[3], WHOLE[9], REFUSED[1], REFUSED[13])
@@ -37,7 +39,13 @@ class Home:
     """Where the ordinary user has what is compiled, and how that user starts the command."""
 
     folder: Path
-    windrow: tuple[str, ...]
+    python: str
+    before: tuple[str, ...] = ()
+
+    @property
+    def windrow(self) -> tuple[str, ...]:
+        """The command."""
+        return (*self.before, self.python, "-P", "-m", "windrow.cli.main")
 
     def room(self) -> Path:
         """An empty folder of that user."""
@@ -58,11 +66,9 @@ def home() -> Iterator[Home]:
     try:
         folder.chmod(0o755)
         copy_compiled(folder / "cache")
-        command = ("-P", "-m", "windrow.cli.main")
-        if os.getuid() != 0:
-            made = Home(folder, (sys.executable, *command))
-        else:
-            made = Home(folder, (*as_nobody(), python_for_all(os.environ), *command))
+        made = Home(folder, sys.executable)
+        if os.getuid() == 0:
+            made = Home(folder, python_for_all(os.environ), tuple(as_nobody()))
         made.give(folder)
         yield made
     finally:
@@ -99,6 +105,23 @@ def test_a_run_has_the_parts_that_it_needs(case: Case, shared: SlurmCluster, hom
         if case.refused:
             assert parts.last_job(shared) == last
         parts.check(case, shared, ran, jobs)
+
+
+IN_PARTS = [
+    works.Case(recipe, 50 if IS_FULL else 30, strategy)
+    for recipe in RECIPES
+    for strategy in STRATEGIES
+]
+
+
+@pytest.mark.parametrize("case", IN_PARTS if IS_FULL else IN_PARTS[9:40:29], ids=str)
+def test_real_workflows_write_what_a_serial_run_writes(
+    case: works.Case, shared: SlurmCluster, home: Home
+) -> None:
+    folder = home.room()
+    parts.written(Case("real", {}), folder)
+    env = _environment(shared, home, folder)
+    works.check(case, on="slurm", folder=folder, env=env, who=home)
 
 
 BOUND_CASES = (
