@@ -91,7 +91,18 @@ _WORDS = (
     *("account", "", "\x1b[31m", "id ", "ID", "command2", "x" * 5000, "é"),
 )
 _TOP = (
-    *("vars", "params", "config", "include", "jobs", "steps", "task", "workflow", "version", "on"),
+    *(
+        "variables",
+        "params",
+        "config",
+        "include",
+        "jobs",
+        "steps",
+        "task",
+        "workflow",
+        "version",
+        "on",
+    ),
     *("env", "import", "rules", "process", "", "\x1b[31m", "x" * 5000, "Tasks"),
 )
 _JUNK = (
@@ -112,6 +123,10 @@ _JUNK = (
 )
 _NUMBERS = ("cores", "nodes", "gpus", "memory", "disk", "runtime", "retries", "replicas")
 _ODD = (0, 1.5, "2", True, "0x10", "", None, "1e3", 10_000_000, "1h30m")
+_NO_PARTS = (
+    *("inputs[1]", "inputs[-1]", "inputs[]", "inputs[x]", "inputs[0:1]", "inputs[99999999999]"),
+    *("inputs.ref", "inputs.__class__", "outputs[0]", "outputs.x", "input[0]", "output.x"),
+)
 _VALUES: list[Fields] = [
     *(
         {key: value}
@@ -126,6 +141,11 @@ _VALUES: list[Fields] = [
     *({"workdir": value} for value in (EMPTY, TABLE, "\0")),
     *({"outputs": name} for name in _THERE),
     *({"inputs": name} for name in ("nosuch", "*.nosuch", "{nosuch}")),
+    *({"inputs": {name: "mine.dat"}} for name in ("", "a b", "a.b", "0", "\x1b[31m")),
+    *({"inputs": {"ref": name}} for name in (EMPTY, TABLE, "", "nosuch", None, "\0")),
+    *({"code": name} for name in ("nosuch", TABLE, "", None, "*.nosuch", "{nosuch}")),
+    *({"command": f"cat {{{name}}}", "inputs": "mine.dat"} for name in _NO_PARTS),
+    *({"matrix": {"i": name}} for name in ("nosuch/{}", "{}{}", "{}*", "{x}", "/nosuch/{}")),
     *({"after": name} for name in ("nosuch", "a", "*nosuch", "{x}")),
     *({"site": value} for value in (7, EMPTY, "nosuch")),
     *(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +10,7 @@ import jsonschema
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.docs.pages import blocks
 
 from windrow.errors import InputError
 from windrow.formats.native import schema
@@ -106,7 +106,8 @@ BAD = {
     "id": ["~", "''", "' '", "[a]", "{a: b}"],
     "command": ["[]", "''", "['']", "{a: b}", "[x, [y]]", "[x, ~]", "~"],
     "shell": ["zsh", "~", "''", "[]", "[sh]", "['', -c]", "[bash, ~]", "{a: b}", "true"],
-    "inputs": ["~", "''", "[a, '']", "[[a]]", "{a: b}"],
+    "inputs": ["~", "''", "[a, '']", "[[a]]", "{a: []}", "{a b: c}", "{a: {b: c}}", "{a: ''}"],
+    "code": ["~", "''", "[a, '']", "[[a]]", "{a: b}"],
     "after": ["~", "{a: b}"],
     "cores": ["0", "-1", "1.5", "'2'", "true", "~", "[1]", "1000001", "two"],
     "nodes": ["-1", "0.5", "''"],
@@ -347,10 +348,13 @@ PAGES = [
 def test_every_example_of_the_pages_is_a_workflow(page: Path, tmp_path: Path) -> None:
     from windrow.formats import read_runnable
 
-    blocks = re.findall(r"^```yaml\n(.*?)^```", page.read_text(), re.MULTILINE | re.DOTALL)
-    assert blocks
-    for number, block in enumerate(blocks):
-        path = tmp_path / f"{number}.yaml"
-        path.write_text(block)
-        assert verdicts(path) == (True, True), block
-        assert len(read_runnable(path).steps) > 0
+    shown = list(blocks(page))
+    assert any(block.language == "yaml" for block in shown)
+    for number, block in enumerate(shown):
+        if block.prepares:  # patterns mean files that exist
+            block.set_up(tmp_path)
+        if block.language == "yaml":
+            path = tmp_path / f"{number}.yaml"
+            path.write_text(block.text)
+            assert verdicts(path) == (True, True), block
+            assert len(read_runnable(path).steps) > 0

@@ -52,11 +52,16 @@ Elsewhere = tuple[tuple[int, int, int], ...]
 """See `model.Step.elsewhere`."""
 
 
-def refuse_unknown_placeholders(path: AnyPath, form: TaskForm) -> None:
+def refuse_unknown_placeholders(path: AnyPath, form: TaskForm, values: Mapping[str, str]) -> None:
     """InputError for the first placeholder that stands for nothing if it is."""
-    names: tuple[str, ...] = ()
+    names = tuple(values)
     if form.matrix:
-        names = tuple(form.matrix.names)
+        names += tuple(form.matrix.names)
+        if both := [name for name in form.matrix.names if name in values]:
+            fix = "rename one of them"
+            raise InputError(
+                path, f"{both[0]} is in vars and in this matrix", line=form.line, fix=fix
+            )
     # Every text of the form, and the names beside the matrix that may stand in it.
     fields: list[tuple[Field, tuple[str, ...]]] = [(form.id, ())]
     fields += [(field, (*_OF_TASK, *_LISTS)) for field in form.command]
@@ -68,8 +73,42 @@ def refuse_unknown_placeholders(path: AnyPath, form: TaskForm) -> None:
     fields += [(field, ()) for field in form.extract]
     for field, more in fields:
         for name in field.template.names:
-            if name not in (*names, *more):
+            if name not in (*names, *more) and not _is_part(path, field, name, more):
                 raise _unknown(path, field.line, name, (*names, *more))
+    for field in form.command:
+        _refuse_unknown_parts(path, field, form)
+
+
+def _is_part(path: AnyPath, field: Field, name: str, known: Sequence[str]) -> bool:
+    """Whether it means one of the task's files, and may here."""
+    base = re.split(r"[\[.]", name)[0]
+    if base == name:
+        return False
+    right = base if base.endswith("s") else f"{base}s"
+    if right != base:
+        fix = f"write {{{name.replace(base, right, 1)}}}"
+        raise InputError(path, f"{{{name}}} stands for nothing", line=field.line, fix=fix)
+    if base not in known:
+        fix = "files of a task can stand in its command alone; write the name itself"
+        raise InputError(path, f"{{{name}}} stands for nothing here", line=field.line, fix=fix)
+    return True
+
+
+def _refuse_unknown_parts(path: AnyPath, field: Field, form: TaskForm) -> None:
+    """InputError for a name that none of the files has, and for what is no number."""
+    called = {"inputs": form.input_names, "outputs": form.output_names}
+    for name in field.template.names:
+        base, dot, part = name.partition(".")
+        if dot and base in called and part not in called[base]:
+            known = [one for one in dict.fromkeys(called[base]) if one]
+            fix = f"name one: {base}: {{{part}: FILE}}"
+            if known:
+                fix = f"the names are {', '.join(known)}"
+            raise InputError(path, f"{{{name}}} stands for no file", line=field.line, fix=fix)
+        base, bracket, number = name.partition("[")
+        if bracket and not number[:-1].isdecimal():
+            fix = f"write a number, {{{base}[0]}} for the first, or {{{base}.NAME}} for a named one"
+            raise InputError(path, f"{{{name}}} stands for no file", line=field.line, fix=fix)
 
 
 def _unknown(path: AnyPath, line: int, name: str, known: Sequence[str]) -> InputError:
@@ -97,12 +136,14 @@ class Commands:
         values: Mapping[str, str],
         inputs: Sequence[str],
         outputs: Sequence[str],
+        parts: Mapping[str, Sequence[str]],
     ) -> tuple[tuple[str, ...], Env, Elsewhere]:
         """The command, program first, and the variables of one task; and where the attempt's own
-        folders go in."""
+        folders go in. `parts` are some of the files, by the names that the command has for them."""
         single = {**values, "id": task_id, "cores": str(form.cores)}
         env = tuple((name, field.template.fill(single)) for name, field in form.env)
-        lists = {"inputs": inputs, "outputs": outputs}
+        lists = {**parts, "inputs": inputs, "outputs": outputs}
+        self._refuse_missing_parts(form, task_id, lists)
         command: tuple[str, ...]
         if form.is_shell:
             shell = self._shell(form)
@@ -114,9 +155,28 @@ class Commands:
             command, found = self._arguments(form, single, lists)
         self._refuse_too_long(form, task_id, command)
         elsewhere: Elsewhere = ()
-        if found and self._may_write_elsewhere(form, single, env, outputs, command):
+        names_outputs = any(name.startswith("outputs") for name in form.part_names)
+        if (
+            found
+            and not names_outputs
+            and self._may_write_elsewhere(form, single, env, outputs, command)
+        ):
             elsewhere = tuple((at, place, i % len(outputs)) for i, (at, place) in enumerate(found))
         return command, env, elsewhere
+
+    def _refuse_missing_parts(
+        self, form: TaskForm, task_id: str, lists: Mapping[str, Sequence[str]]
+    ) -> None:
+        for name in form.part_names:
+            if name not in lists:
+                base = name.partition("[")[0]
+                has = len(lists[base])
+                raise InputError(
+                    self._path,
+                    f"{{{name}}} stands for no file: {task_id} has {has} {base}",
+                    line=form.command[0].line,
+                    fix=f"count from 0: {{{base}[0]}} is the first",
+                )
 
     def _shell(self, form: TaskForm) -> Sequence[str]:
         if form.shell not in self._shells:
@@ -139,7 +199,8 @@ class Commands:
         filled = {**single, **{name: files[0] for name, files in lists.items() if files}}
         for field in form.command:
             before = len(arguments)
-            if (lone := field.template.lone_name) in _LISTS:
+            lone = field.template.lone_name
+            if lone is not None and lone in lists:
                 arguments += lists[lone]
             else:
                 self._refuse_many(field, lists)
@@ -152,7 +213,7 @@ class Commands:
 
     def _refuse_many(self, field: Field, lists: Mapping[str, Sequence[str]]) -> None:
         """Within one argument a list must be one file."""
-        for name in _LISTS:
+        for name in lists:
             if name in field.template.names and len(lists[name]) != 1:
                 raise InputError(
                     self._path,
@@ -179,7 +240,7 @@ class Commands:
             or (sum(map(len, command)) + _ELSEWHERE_BYTES * len(outputs)) * 4 > ARGUMENT_BYTES_MAX
         ):
             return False
-        filled = {**single, **dict.fromkeys(_LISTS, _BLANK)}
+        filled = {**single, **dict.fromkeys((*_LISTS, *form.part_names), _BLANK)}
         rest = [field.template.fill(filled) for field in form.command]
         text = _BLANK.join((*rest, *(value for _, value in env)))
         return not _GOES_BY_NAME.search(text) and not any(_is_named(name, text) for name in outputs)

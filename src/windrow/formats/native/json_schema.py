@@ -14,6 +14,7 @@ from typing import Any
 
 from windrow.agent.data.replicas import RULES
 from windrow.formats.native import schema as reader
+from windrow.formats.native.matrix import RESERVED
 from windrow.model.bounds import DURATION_S_MAX
 from windrow.model.checkpoint import SIGNALS
 from windrow.model.resources import GPUS, NOT_NAMES
@@ -28,9 +29,11 @@ _MEANINGS: Mapping[str, str] = {
     "shell.",
     "shell": "What runs a command that is a text. strict: bash -euo pipefail, or sh -eu without "
     "bash. A list: a program and its options, to which the text is appended.",
-    "inputs": "Files it reads; * means all such outputs of other tasks.",
+    "inputs": "Files it reads; * means all such outputs of other tasks, or else files that exist. "
+    "As a mapping: by the names that the command has for them.",
+    "code": "More files that it reads, such as its script, which are not among {inputs}.",
     "outputs": "Files it writes; no other task may write them. As a mapping: each with its size, "
-    "if known, or more.",
+    "if known, or more; or by the names that the command has for them.",
     "keep": "false: of its outputs, those that tasks read are deleted once the last of these is "
     "done.",
     "outside": "true: it may write outside of the folder of the workflow file.",
@@ -59,6 +62,9 @@ _MEANINGS: Mapping[str, str] = {
     "extract": "Files of its volumes that are kept when it has succeeded, with the names that they "
     "get.",
 }
+
+
+_PART = r"^[A-Za-z_][A-Za-z0-9_]*$"
 
 
 def _ref(name: str) -> Schema:
@@ -107,8 +113,23 @@ def _shell(_key: str) -> Schema:
     return {"anyOf": [{"enum": list(reader.SHELL_NAMES)}, words]}
 
 
+def _inputs(_key: str) -> Schema:
+    return {"anyOf": [_ref("texts"), _names(_PART, _some_texts())]}
+
+
+def _some_texts() -> Schema:
+    """One, or a list that is not empty."""
+    return _one_or_more(_ref("text"), 1)
+
+
 def _outputs(_key: str) -> Schema:
-    return {"anyOf": [_ref("texts"), {"type": "object", "additionalProperties": _ref("file")}]}
+    named = {"type": "string", "pattern": r"^[^0-9].*\S|^[^0-9\s]$"}
+    either = {
+        "type": "object",
+        "patternProperties": {_PART: {"anyOf": [_ref("file"), named]}},
+        "additionalProperties": _ref("file"),
+    }
+    return {"anyOf": [_ref("texts"), either]}
 
 
 def _count(key: str) -> Schema:
@@ -161,6 +182,7 @@ def _matrix(_key: str) -> Schema:
     numbers = {"type": "array", "minItems": 2, "maxItems": 3, "prefixItems": steps}
     values = {"type": "array", "minItems": 1, "uniqueItems": True, "items": _ref("value")}
     span = {"type": "string", "pattern": r"^[0-9]{1,12}\.\.[0-9]{1,12}$"}
+    files = {"type": "string", "pattern": r"^[^{}*]*\{\}[^{}*]*$"}
     left_out = {"type": "object", "minProperties": 1, "additionalProperties": _ref("value")}
     return {
         "type": "object",
@@ -170,7 +192,9 @@ def _matrix(_key: str) -> Schema:
             "not": {"enum": ["id", "inputs", "outputs", "cores", "range"]},
         },
         "properties": {"exclude": {"type": "array", "items": left_out}},
-        "additionalProperties": {"anyOf": [values, span, _table({"range": numbers}, "range")]},
+        "additionalProperties": {
+            "anyOf": [values, span, files, _table({"range": numbers}, "range")]
+        },
         "not": {"required": ["exclude"], "maxProperties": 1},
     }
 
@@ -192,6 +216,7 @@ _SHAPES: Mapping[str, Callable[[str], Schema]] = {
     "truth": lambda _: {"type": "boolean"},
     "command": _command,
     "shell": _shell,
+    "inputs": _inputs,
     "outputs": _outputs,
     "count": _count,
     "memory": _memory,
@@ -252,6 +277,12 @@ def _workflow() -> dict[str, Schema]:
         "name": {
             **_ref("text"),
             "description": "The workflow's name; the file's name if it is missing.",
+        },
+        "vars": {
+            "description": "Values that stand for their names in braces, in all tasks.",
+            "type": "object",
+            "propertyNames": {"pattern": _PART, "not": {"enum": sorted(RESERVED)}},
+            "additionalProperties": _ref("value"),
         },
         "defaults": _ref("defaults"),
         "files": {

@@ -6,12 +6,14 @@ out. Values are text as written: `01` stays `01`.
 
 from __future__ import annotations
 
+import glob
 import math
 import re
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import product
+from pathlib import Path
 
 from windrow.errors import InputError
 from windrow.formats.disk import AnyPath
@@ -113,12 +115,14 @@ class MatrixReader:
     def _text_range(self, node: Scalar) -> tuple[str, ...]:
         """`1..1000`, both ends included; with leading zeros, all are as long as the first:
         `001..100`."""
+        if "{" in node.text:
+            return self._files(node)
         found = _RANGE.fullmatch(node.text)
         if found is None:
             raise self._fault(
                 node,
                 f"{node.text!r} is not a list of values",
-                "write [a, b, c] or a range like 1..1000",
+                "write [a, b, c], a range like 1..1000, or a pattern of files like reads/{}.fq",
             )
         if found[1].startswith("0"):
             width = len(found[1])
@@ -126,6 +130,20 @@ class MatrixReader:
             width = 0
         numbers = self._numbers(node, int(found[1]), int(found[2]), 1)
         return tuple(str(number).zfill(width) for number in numbers)
+
+    def _files(self, node: Scalar) -> tuple[str, ...]:
+        """`reads/{}_R1.fq`: what stands for the braces in the names of files that exist."""
+        before, braces, after = node.text.partition("{}")
+        if not braces or any(character in before + after for character in "{}*"):
+            fix = "write {} once, where the value stands: reads/{}_R1.fq"
+            raise self._fault(node, f"{node.text!r} is not a pattern of files", fix)
+        folder = str(Path(self._path).absolute().parent)
+        names = files_like(folder, f"{before}*{after}")
+        values = tuple(name[len(before) : len(name) - len(after)] for name in names)
+        if not values:
+            fix = "correct the pattern, or put the files there first"
+            raise self._fault(node, f"no file is like {node.text} in {folder}", fix)
+        return values
 
     def _table_range(self, key: Scalar, node: YamlTable) -> tuple[str, ...]:
         fix = f"write {key.text}: {{range: [1, 1000]}} or {key.text}: {{range: [0, 100, 10]}}"
@@ -186,6 +204,13 @@ class MatrixReader:
 
     def _fault(self, node: Node, problem: str, fix: str) -> InputError:
         return InputError(self._path, problem, line=node.line, fix=fix)
+
+
+def files_like(folder: str, pattern: str) -> list[str]:
+    """The files that exist in this folder and that the pattern means, sorted; `*` stands for any
+    characters but `/`, and at the beginning of a name not for a dot."""
+    escaped = "*".join(map(glob.escape, pattern.split("*")))
+    return sorted(glob.glob(escaped, root_dir=folder))  # noqa: PTH207  (Path takes no whole paths)
 
 
 def _whole(node: Node) -> int | None:

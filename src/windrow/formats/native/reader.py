@@ -24,6 +24,7 @@ from windrow.errors import InputError
 from windrow.formats.disk import AnyPath
 from windrow.formats.draft import Draft, FileTable
 from windrow.formats.native.commands import Commands, refuse_unknown_placeholders
+from windrow.formats.native.matrix import files_like
 from windrow.formats.native.places import Places
 from windrow.formats.native.schema import (
     Field,
@@ -122,8 +123,9 @@ class _Expansion:
             self._outside = run.workflow.ids
         self._name = file.name
         self._base = str(Path(path).absolute().parent)
+        self._values = file.values
         for form in forms:
-            refuse_unknown_placeholders(path, form)
+            refuse_unknown_placeholders(path, form, file.values)
         self._rows = list(self._expanded(forms))
         self._checkpoints: list[tuple[str, str, int]] = []  # pattern, task, line
         # If tasks run in different folders, only whole paths name a file in the same way for all
@@ -134,6 +136,7 @@ class _Expansion:
         self._places = Places(path)
         for row in self._rows:
             self._refuse_places(row)
+        self._there: dict[str, list[str]] = {}  # files that exist, by patterns
         self._outputs = [self._files(row, row.form.outputs) for row in self._rows]
         self._writer = self._writers(run)
         self._ids = _Names(self._number)
@@ -195,6 +198,7 @@ class _Expansion:
         row = self._rows[number]
         inputs = self._inputs(row)
         inputs_named = len(inputs)
+        inputs = list(dict.fromkeys([*inputs, *self._files(row, row.form.code)]))
         outputs = list(dict.fromkeys(self._outputs[number]))
         outputs_named = len(outputs) - len(row.form.extract)
         if self._mounts:
@@ -232,6 +236,7 @@ class _Expansion:
             row.values,
             files.inputs[: files.inputs_named],
             files.outputs[: files.outputs_named],
+            self._parts(number, files),
         )
         if form.replicas > 1:
             self._refuse_replicas(row, has_folders=bool(elsewhere))
@@ -334,13 +339,14 @@ class _Expansion:
                     raise self._fault(
                         form.line, f"more than {TASKS_MAX:,} tasks", "split the workflow"
                     )
-                task_id = form.id.template.fill(values)
-                if values and not form.id.template.names:
+                known = {**self._values, **values}
+                task_id = form.id.template.fill(known)
+                if values and not form.matrix_names:
                     task_id = "-".join((task_id, *values.values()))
                 workdir = self._base
                 if form.workdir is not None:
-                    workdir = joined(self._base, form.workdir.template.fill(values))
-                yield TaskRow(form, task_id, values, workdir)
+                    workdir = joined(self._base, form.workdir.template.fill(known))
+                yield TaskRow(form, task_id, known, workdir)
 
     def _checkpoint(self, row: TaskRow) -> Checkpoint | None:
         """How the task keeps what it has done. The patterns of its files are noted."""
@@ -458,22 +464,49 @@ class _Expansion:
     def _inputs(self, row: TaskRow) -> list[str]:
         """The files that the task reads, each once; a pattern means all that some task writes and
         it matches."""
-        files: dict[str, None] = {}
-        for file, field in zip(self._files(row, row.form.inputs), row.form.inputs, strict=True):
-            if "*" not in file or file in self._writer:
-                files[file] = None
-                continue
-            found = self._written.matching(file)
-            if not found:
-                fix = (
-                    "check the outputs of the other tasks; files that exist before the run are "
-                    "named one by one"
-                )
-                raise self._fault(
-                    field.line, f"{row.id} reads {file}, but no task writes such a file", fix
-                )
-            files.update((self._written_list[number], None) for number in found)
-        return list(files)
+        return list(dict.fromkeys(file for files in self._read(row) for file in files))
+
+    def _read(self, row: TaskRow) -> list[list[str]]:
+        """The files that each entry of `inputs` means."""
+        fields = row.form.inputs
+        named = zip(self._files(row, fields), fields, strict=True)
+        return [self._meaning(row, file, field) for file, field in named]
+
+    def _meaning(self, row: TaskRow, file: str, field: Field) -> list[str]:
+        """The file of this name; of a pattern, all that tasks write, or else all that exist."""
+        if "*" not in file or file in self._writer:
+            return [file]
+        if found := self._written.matching(file):
+            return [self._written_list[number] for number in found]
+        if file not in self._there:
+            self._there[file] = files_like(self._base, file)
+        if not self._there[file]:
+            problem = f"{row.id} reads {file}, but no task writes such a file, and none exists"
+            fix = "check the outputs of the other tasks, or put the files there first"
+            raise self._fault(field.line, problem, fix)
+        return self._there[file]
+
+    def _parts(self, number: int, files: _TaskFiles) -> dict[str, list[str]]:
+        """Which files commands mean by `inputs[0]`, `inputs.NAME` and so on."""
+        row = self._rows[number]
+        form = row.form
+        if not form.part_names:
+            return {}
+        parts: dict[str, list[str]] = {}
+        every = {
+            "inputs": (files.inputs[: files.inputs_named], form.input_names, self._read(row)),
+            "outputs": (
+                files.outputs[: files.outputs_named],
+                form.output_names,
+                [[file] for file in self._outputs[number]],
+            ),
+        }
+        for what, (all_files, names, read) in every.items():
+            parts |= {f"{what}[{n}]": [file] for n, file in enumerate(all_files)}
+            for name, some in zip(names, read, strict=True):
+                if name:
+                    parts.setdefault(f"{what}.{name}", []).extend(some)
+        return parts
 
     def _parents(self, number: int, inputs: Iterable[str]) -> list[int]:
         row = self._rows[number]

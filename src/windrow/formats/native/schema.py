@@ -11,7 +11,7 @@ from __future__ import annotations
 import difflib
 import math
 import re
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -39,12 +39,34 @@ SHELL_NAMES = ("strict", "bash", "sh")
 RETRIES_MAX = 100
 REPLICAS_MAX = 3
 
+_AFTER = "write after: with the ids of other tasks"
+_RUNTIME = "write runtime: with the time that you expect it to take"
+_SITE = "write site: with the name of a site of windrow.toml, which says how jobs reach it"
+_COMMAND = "write command: with what it runs; code: names a script among the files that it needs"
+_VARS = "write vars: at the top of the file, or matrix: if the task is to be repeated"
+_SETUP = "load it at the beginning of the command, or in setup of a site in windrow.toml"
 _UNSUPPORTED = {
-    "gpu": "write gpus: with a number",
-    "depends": "write after: with the ids of other tasks",
-    "needs": "write after: with the ids of other tasks",
+    **dict.fromkeys(("gpu", "ngpus"), "write gpus: with a number"),
+    **dict.fromkeys(("depends", "depends_on", "needs", "dependencies", "parents", "deps"), _AFTER),
+    **dict.fromkeys(("threads", "cpus", "cpu", "ncpus", "ppn"), "write cores: with a number"),
+    **dict.fromkeys(("mem", "mem_mb", "ram"), "write memory: with a size, such as 4GiB"),
+    **dict.fromkeys(("time", "walltime", "time_min", "timelimit", "duration"), _RUNTIME),
+    **dict.fromkeys(("script", "run", "shellcmd", "cmd", "exec", "executable", "rule"), _COMMAND),
+    **dict.fromkeys(("params", "parameters", "config", "variables", "wildcards"), _VARS),
+    **dict.fromkeys(("queue", "partition", "account", "executor", "cluster"), _SITE),
+    **dict.fromkeys(("conda", "modules", "module", "venv", "container", "image"), _SETUP),
+    **dict.fromkeys(("docker", "singularity", "apptainer", "envmodules", "setup"), _SETUP),
+    **dict.fromkeys(("environment", "environ", "variables_env"), "write env: {NAME: value}"),
+    **dict.fromkeys(("cwd", "dir", "directory", "chdir"), "write workdir: with a folder"),
+    **dict.fromkeys(("foreach", "for_each", "scatter", "expand"), "write matrix: {name: [a, b]}"),
+    **dict.fromkeys(
+        ("log", "logs", "stdout", "stderr"), "leave it out: windrow logs TASK shows it"
+    ),
+    **dict.fromkeys(("tmp", "tmpdir", "scratch"), "write mounts: with a scratch volume"),
+    **dict.fromkeys(("retry", "attempts", "max_retries"), "write retries: with a number"),
     "timeout": "a task has no time limit of its own; runtime says how long it is expected to take",
 }
+_PART_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _ENV_NAME = re.compile(r"[^=\0]+")
 _CHECKPOINT_EXAMPLE = 'write {files: "state-*", signal: USR1, notice: 2m}'
 _VOLUME_EXAMPLE = (
@@ -90,6 +112,8 @@ class FileForm(NamedTuple):
     files: dict[str, FileFacts]
     """By names or patterns."""
     volumes: dict[str, VolumeForm]
+    values: dict[str, str]
+    """What `vars` says, for all tasks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +133,12 @@ class TaskForm:
     is_shell: bool
     shell: tuple[str, ...] = ("strict",)
     inputs: tuple[Field, ...] = ()
+    input_names: tuple[str, ...] = ()
+    """What commands call each of them; empty: nothing."""
+    code: tuple[Field, ...] = ()
+    """More files that it reads, which are none of its `{inputs}`."""
     outputs: tuple[Field, ...] = ()
+    output_names: tuple[str, ...] = ()
     made: tuple[FileFacts, ...] = ()
     keep: bool | None = None
     outside: bool = False
@@ -131,6 +160,20 @@ class TaskForm:
     checkpoint_files: tuple[Field, ...] = ()
     mounts: tuple[tuple[str, str, int], ...] = ()
     extract: tuple[Field, ...] = ()
+
+    @property
+    def part_names(self) -> frozenset[str]:
+        """What the command calls some of its files, if it names them one by one."""
+        return frozenset(name for name in _names_in(self.command) if "[" in name or "." in name)
+
+    @property
+    def matrix_names(self) -> frozenset[str]:
+        """Names of the matrix that stand in its id."""
+        return _names_in([self.id]) & frozenset(self.matrix.names if self.matrix else ())
+
+
+def _names_in(fields: Iterable[Field]) -> frozenset[str]:
+    return frozenset(name for field in fields for name in field.template.names)
 
 
 def read_form(path: AnyPath, root: Node) -> FileForm:
@@ -169,7 +212,11 @@ class _Reader:
         volumes: dict[str, VolumeForm] = {}
         if "volumes" in entries:
             volumes = self._volumes(entries["volumes"])
-        return FileForm(name, [self._task(node, defaults) for node in tasks.items], files, volumes)
+        values: dict[str, str] = {}
+        if "vars" in entries:
+            values = self.variables(entries["vars"])
+        forms = [self._task(node, defaults) for node in tasks.items]
+        return FileForm(name, forms, files, volumes, values)
 
     def _list_of_tasks(self, tasks: Node) -> Items:
         if not isinstance(tasks, Items):
@@ -219,10 +266,14 @@ class _Reader:
         values["counts"] = tuple(sorted((name, count) for name, count in counts.items() if count))
         values["where"] = _condition(values.pop("site", ""), values.get("where"))
         extract = values.pop("extract", ())
-        made = (*values.pop("outputs", ()), *((field, FileFacts()) for _, field in extract))
+        made = (*values.pop("outputs", ()), *((field, FileFacts(), "") for _, field in extract))
         values["extract"] = tuple(field for field, _ in extract)
-        values["outputs"] = tuple(field for field, _ in made)
-        values["made"] = tuple(facts for _, facts in made)
+        values["outputs"] = tuple(field for field, _, _ in made)
+        values["made"] = tuple(facts for _, facts, _ in made)
+        values["output_names"] = tuple(name for _, _, name in made)
+        read = values.pop("inputs", ())
+        values["inputs"] = tuple(field for field, _ in read)
+        values["input_names"] = tuple(name for _, name in read)
         if "checkpoint" in values:
             values["checkpoint"], values["checkpoint_files"] = values["checkpoint"]
         fields, is_shell = values.pop("command")
@@ -289,14 +340,58 @@ class _Reader:
             items = (node,)
         return tuple(self.text(item, key) for item in items)
 
-    def outputs(self, node: Node, key: str) -> tuple[tuple[Field, FileFacts], ...]:
-        """Each with what is said of it."""
+    def inputs(self, node: Node, key: str) -> tuple[tuple[Field, str], ...]:
+        """Each with the name that commands have for it, if it has one."""
         if not isinstance(node, YamlTable):
-            return tuple((field, FileFacts()) for field in self.texts(node, key))
-        return tuple(
-            (self.text(name, key), self.file(facts, f"{key} {name.text}"))
-            for name, facts in node.entries
-        )
+            return tuple((field, "") for field in self.texts(node, key))
+        found: list[tuple[Field, str]] = []
+        for name, files in node.entries:
+            if not _PART_NAME.fullmatch(name.text):
+                fix = "name inputs with letters, digits and _: inputs: {ref: genome.fa}"
+                raise self._fault(name, f"the name {name.text!r} of an input", fix)
+            fields = self.texts(files, f"{key} {name.text}")
+            if not fields:
+                raise self._fault(files, f"{key} {name.text} is an empty list", "name a file")
+            found += ((field, name.text) for field in fields)
+        return tuple(found)
+
+    def outputs(self, node: Node, key: str) -> tuple[tuple[Field, FileFacts, str], ...]:
+        """Each with what is said of it, and the name that commands have for it, if it has one."""
+        if not isinstance(node, YamlTable):
+            return tuple((field, FileFacts(), "") for field in self.texts(node, key))
+        found: list[tuple[Field, FileFacts, str]] = []
+        for name, said in node.entries:
+            is_path = isinstance(said, Scalar) and isinstance(said.value, str)
+            if (
+                is_path
+                and isinstance(said, Scalar)
+                and _PART_NAME.fullmatch(name.text)
+                and not said.text[:1].isdigit()
+                and said.text.strip()
+            ):
+                found.append((self.text(said, key), FileFacts(), name.text))
+            else:
+                field = self.text(name, key)
+                found.append((field, self.file(said, f"{key} {name.text}"), ""))
+        return tuple(found)
+
+    def variables(self, node: Node) -> dict[str, str]:
+        """What placeholders stand for in all tasks."""
+        if not isinstance(node, YamlTable):
+            fix = "write names with values: vars: {ref: genome.fa}"
+            raise self._fault(node, f"vars is {_shown(node)}", fix)
+        from windrow.formats.native.matrix import RESERVED  # noqa: PLC0415  (few files have any)
+
+        found = {}
+        for name, value in node.entries:
+            if not _PART_NAME.fullmatch(name.text) or name.text in RESERVED:
+                fix = f"use letters, digits and _, and none of {', '.join(sorted(RESERVED))}"
+                raise self._fault(name, f"the name {name.text!r} in vars", fix)
+            if not isinstance(value, Scalar) or value.value is None or "\0" in value.text:
+                fix = "write text or a number"
+                raise self._fault(value, f"{name.text} in vars is {_shown(value)}", fix)
+            found[name.text] = value.text
+        return found
 
     def file(self, node: Node, key: str) -> FileFacts:
         """A size, nothing, or a mapping."""
@@ -630,7 +725,7 @@ def _shown(node: Node) -> str:
             return repr(text)
 
 
-WORKFLOW_KEYS = ("name", "defaults", "tasks", "files", "stays", "home", "volumes")
+WORKFLOW_KEYS = ("name", "vars", "defaults", "tasks", "files", "stays", "home", "volumes")
 CACHE_KEYS = ("from", "size", "policy")
 SCRATCH_KEYS = ("scratch", "per", "replicas")
 FILE_KEYS = ("size", "keep", "role")
@@ -646,7 +741,8 @@ READERS: Mapping[str, Callable[[_Reader, Node, str], Any]] = {
     "id": _Reader.text,
     "command": _Reader.command,
     "shell": _Reader.shell,
-    "inputs": _Reader.texts,
+    "inputs": _Reader.inputs,
+    "code": _Reader.texts,
     "outputs": _Reader.outputs,
     "keep": _Reader.truth,
     "outside": _Reader.truth,

@@ -1,12 +1,12 @@
 """Text with placeholders: `{name}` stands for a value, `{{name}}` for itself in single braces.
 
-Rule 1: only braces around a lone name mean anything, and not after a dollar sign: `{a,b}`, `{ print
-$1 }` and `${HOME}` are left alone. Rule 2: a value never becomes shell code. Text of letters,
-digits and `_@%+=:,./-` is put in as it is, since the shell gives those no meaning anywhere. Any
-other value is quoted, and only if we know that the shell reads plain words; inside quotes, in a
-here-document and wherever else quoting could be undone, it is refused. That goes for sh and bash:
-bash evaluates what it takes for a number or the index of an array, code in it included, however it
-is quoted.
+Rule 1: only braces around a lone name mean anything, or around one of a task's files
+(`{inputs[0]}`, `{outputs.bam}`), and not after a dollar sign: `{a,b}`, `{ print $1 }` and `${HOME}`
+are left alone. Rule 2: a value never becomes shell code. Text of letters, digits and
+`_@%+=:,./-` is put in as it is, since the shell gives those no meaning anywhere. Any other value is
+quoted, and only if we know that the shell reads plain words; inside quotes, in a here-document and
+wherever else quoting could be undone, it is refused. That goes for sh and bash: bash evaluates what
+it takes for a number or the index of an array, code in it included, however it is quoted.
 """
 
 from __future__ import annotations
@@ -15,7 +15,10 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-_PLACEHOLDER = re.compile(r"\{\{([A-Za-z_][A-Za-z0-9_]*)\}\}|(?<!\$)\{([A-Za-z_][A-Za-z0-9_]*)\}")
+_NAME = r"[A-Za-z_][A-Za-z0-9_]*"
+# One of several files: by its number, or by its name.
+_PART = r"(?:inputs?|outputs?)(?:\[[^\[\]{}\s]*\]|\.[A-Za-z0-9_]+)"
+_PLACEHOLDER = re.compile(rf"\{{\{{({_NAME}|{_PART})\}}\}}|(?<!\$)\{{({_NAME}|{_PART})\}}")
 _HARMLESS = re.compile(r"[A-Za-z0-9_@%+=:,./-]+")
 
 # stands for a value: never a quote or a blank to the shell, since it is quoted or harmless
