@@ -38,6 +38,7 @@ GROUPS: Mapping[str, Sequence[str]] = {
     ),
     "inspect a run": (
         "status",
+        "watch",
         "tasks",
         "files",
         "logs",
@@ -55,7 +56,8 @@ GROUPS: Mapping[str, Sequence[str]] = {
 EVERYDAY: Mapping[str, str] = {
     "run": "run a workflow, and follow it to the end",
     "plan": "show how a workflow would be cut into jobs, and why",
-    "status": "how a run stands; --follow until it ends",
+    "status": "how a run stands",
+    "watch": "a run on the whole terminal, with keys",
     "tasks": "the tasks of a run: state, times, exit codes, why one failed",
     "logs": "what a task printed",
     "explain": "why a task or job is where it is",
@@ -72,7 +74,6 @@ COMMANDS = tuple(name for names in GROUPS.values() for name in names)
 """Our own; `elsewhere` finds those of other packages."""
 
 EARLIER_NAMES: Mapping[str, Sequence[str]] = {
-    "watch": ("status", "--follow"),
     "doctor": ("sites", "--check"),
     "timeline": ("plan",),
 }

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from windrow.cli import run_screen, terminal
 from windrow.model.wording import count
-from windrow.story.states import JobStage, TaskState
+from windrow.story.states import ACTIVE, JobStage, RunState, TaskState
 
 if TYPE_CHECKING:
     from windrow.app.runs import RunView
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from windrow.story.story import JobStory
 
 _EVERY_S = 0.5
+_LOOK_S = 1.0
 _MOST_REASONS = 100  # lines about why jobs wait; windrow status tells of all of them
 _QUIET_S = 2.0  # while nothing happens but time
 _QUIET_LINE_S = 60.0  # the same, where a line stays
@@ -53,6 +54,18 @@ def showing(
         yield lines.show
         lines.show(None)
         emit("\n".join(run_screen.summary(told, time.time())))
+
+
+def follow(told: RunView) -> int:
+    """Follow the journal; 0 if the run is complete at its end, or the user has seen enough."""
+    with showing(told) as show:
+        try:
+            while told.state in ACTIVE:
+                show(None)
+                time.sleep(_LOOK_S)
+        except KeyboardInterrupt:
+            return 0
+    return 0 if told.state == RunState.COMPLETE else 1
 
 
 @contextmanager

@@ -63,5 +63,5 @@ def told(path: Path | None, port: int, token: str) -> list[str]:
     else:
         lines = [f"from another machine, first: ssh -N -L {port}:127.0.0.1:{port} {there}"]
     lines.append(f"open http://127.0.0.1:{port}/#token={token}")
-    lines.append("Ctrl-C ends it; runs go on")
+    lines.append("Ctrl-C ends it; runs continue")
     return lines

@@ -7,12 +7,9 @@ from typing import TYPE_CHECKING
 from windrow.cli import options, terminal
 from windrow.cli.arguments import place
 from windrow.errors import UserError
-from windrow.story.states import ACTIVE, RunState
 
 if TYPE_CHECKING:
     from windrow.app.runs import RunView
-
-_EVERY_S = 1.0
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -36,7 +33,9 @@ def run(args: argparse.Namespace) -> int:
         return 0
     told = options.run_of(args)
     if args.follow:
-        return _follow(told)
+        from windrow.cli.progress_lines import follow
+
+        return follow(told)
     _show(told, everything=args.all, as_json=args.json)
     return 0
 
@@ -53,19 +52,3 @@ def _show(told: "RunView", *, everything: bool, as_json: bool) -> None:
         terminal.text(*run_screen.summary(told, now)),
         run_screen.table(told, now, None if everything else 12),
     )
-
-
-def _follow(told: "RunView") -> int:
-    """Follow the journal; 0 if the run is complete at its end, or the user has seen enough."""
-    from windrow.cli import progress_lines
-
-    with progress_lines.showing(told) as show:
-        try:
-            while told.state in ACTIVE:
-                show(None)
-                time.sleep(_EVERY_S)
-        except KeyboardInterrupt:
-            return 0
-    if told.state == RunState.COMPLETE:
-        return 0
-    return 1

@@ -141,7 +141,7 @@ def next_commands(told: RecordedRun) -> list[tuple[str, str]]:
     elif told.state in (RunState.INTERRUPTED, RunState.STOPPED):
         found.append((f"windrow resume {name}", "continues it"))
     elif told.state == RunState.RUNNING:
-        found.append((f"windrow status --follow {name}", "shows it live in a terminal"))
+        found.append((f"windrow watch {name}", "shows it live in a terminal"))
         if failed:
             first = shlex.quote(story.workflow.ids[failed[0]])
             found.append((f"windrow retry {first} --run {name}", "tries the task again at once"))
