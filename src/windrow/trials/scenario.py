@@ -23,7 +23,6 @@ from windrow.model.checkpoint import Checkpoint
 from windrow.model.failures import NO_FAILURES, Failures
 from windrow.model.site import Site
 from windrow.model.volume import VolumeMount
-from windrow.recipes import generate_log
 from windrow.sim.cluster import Cluster
 from windrow.strategies import Strategy, Work, whole_seconds
 from windrow.trials.trial import Ints, Trial, recorded_trial
@@ -38,6 +37,8 @@ _STILL_FAILING_S = (
 def embedded_log() -> Log:
     """The log that serves if none is given: 30 days of a synthetic 128-node machine, always the
     same."""
+    from windrow.recipes import generate_log  # noqa: PLC0415  (most have a log of their own)
+
     return generate_log("lublin", seed=1, days=30, nodes=128)
 
 

@@ -141,16 +141,14 @@ def _simulate_all(
     from windrow.cli.simulate_output import Simulated
     from windrow.sim import simulate
     from windrow.sim.replay import prepare
-    from windrow.trials.scenario import failing
 
+    fails: dict[str, str] = {}
+    drawn = None
     if failures:
+        from windrow.trials.scenario import failing
+
         fails = {"failures": args.failures, "seed": str(args.seed)}
-    else:
-        fails = {}
-    if failures:
         drawn = failing(log, failures, args.seed)
-    else:
-        drawn = None
     settings = {
         name: getattr(args, name) for name in ("priority", "requests", "events", "placement")
     }
