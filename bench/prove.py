@@ -533,37 +533,32 @@ def peers() -> Section:
     return lines, wrong
 
 
-RELEASES = {"24.11": "trixie", "26.05": "sid"}
-"""Slurms of other releases than the installed one, and Debian's suites that have them."""
+_ANYWHERE = ("tests/slurm/test_slurm_contract.py", "tests/slurm/test_works.py")
+_SHARED = ("tests/slurm/test_shared_bed.py", "tests/slurm/test_parts_on_slurm.py")
+RELEASES = (("24.11", "trixie", (*_ANYWHERE, *_SHARED)), ("26.05", "sid", _ANYWHERE))
+"""Slurms of other releases than the installed one, Debian's suites that have them, and what runs
+there: 26.05 knows no user `nobody`, who is the ordinary one on shared nodes."""
 
 
 def releases() -> Section:
     """The queue contract, and real workflows, on Slurms of other releases."""
-    lines, wrong = list[str](), list[str]()
-    for number, suite in RELEASES.items():
-        folder = ROOT / "bench" / ".peers" / suite
-        made = subprocess.run(
-            [sys.executable, "-m", "tests.slurm.releases", suite, str(folder)],
-            cwd=ROOT, capture_output=True, text=True, check=False,
-        )  # fmt: skip
+    rows: list[Row] = []
+    wrong: list[str] = []
+    for number, suite, files in RELEASES:
+        folder = str(ROOT / "bench" / ".peers" / suite)
+        command = [sys.executable, "-m", "tests.slurm.releases", suite, folder]
+        made = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
         if made.returncode:
             print(made.stderr[-2000:], file=sys.stderr)
             wrong.append(f"Slurm {number} could not be made")
             continue
-        files = ("test_slurm_contract", "test_works", "test_shared_bed", "test_parts_on_slurm")
-        rows, failed = tests(
-            [
-                (
-                    f"the queue contract, workflows by every strategy, and parts of nodes on Slurm "
-                    f"{number} of Debian {suite}",
-                    (*(f"tests/slurm/{file}.py" for file in files), *_SIDE_BY_SIDE),
-                    {"WINDROW_FULL": "1", "WINDROW_TEST_SLURM_RELEASE": str(folder)},
-                )
-            ]
+        env = {"WINDROW_FULL": "1", "WINDROW_TEST_SLURM_RELEASE": folder}
+        what = f"Slurm {number} of Debian {suite}: the queue contract, workflows by every strategy"
+        rows.append(
+            (what + ", parts of nodes" * (_SHARED[0] in files), (*files, *_SIDE_BY_SIDE), env)
         )
-        lines += rows
-        wrong += failed
-    return lines, wrong
+    lines, failed = tests(rows)
+    return lines, [*wrong, *failed]
 
 
 def shares() -> Section:
