@@ -23,16 +23,18 @@ import threading
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
-from functools import cache
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[1]
+if __name__ == "__main__":
+    sys.path[0] = str(Path(__file__).resolve().parents[1])  # so that `bench` is this folder's name
+
+from bench.campaigns import KEPT, ROOT, source, workers
+
 PATCHES = ROOT / "tests" / "planted"
-KEPT = ROOT / "bench" / ".planted"
 MOST_RUNS = 300
 SEED = 20_000_000
 WORLDS = f"--seed {SEED} --runs {MOST_RUNS} --with mixed --until-found"
-LONGEST_S = 1800
+LONGEST_S = 900
 """How long all runs with one bug may take: where one hangs, that is found, too."""
 _WIDTH = 160
 
@@ -176,15 +178,9 @@ def _in_short(violation: str, root: str) -> str:
     return line if len(line) <= _WIDTH else f"{line[:_WIDTH]} ..."
 
 
-@cache
-def _source() -> str:
-    paths = sorted((ROOT / "src").rglob("*.py"))
-    return hashlib.sha256(b"".join(path.read_bytes() for path in paths)).hexdigest()
-
-
 def kept_hunt(bug: Bug | None) -> Hunt:
     """As `hunt`, once for each bug and source."""
-    of = f"{_source()} {WORLDS} {bug.text if bug else ''}"
+    of = f"{source()} {WORLDS} {bug.text if bug else ''}"
     path = KEPT / f"{hashlib.sha256(of.encode()).hexdigest()[:20]}.json"
     if path.exists():
         return Hunt(**json.loads(path.read_text()))
@@ -194,8 +190,8 @@ def kept_hunt(bug: Bug | None) -> Hunt:
 
 
 def rows(bugs: Sequence[Bug | None]) -> Iterator[tuple[Bug | None, Hunt]]:
-    """What came of each, in order; as many at a time as there are cores."""
-    with ThreadPoolExecutor(os.cpu_count(), "copy") as pool:
+    """What came of each, in order; as many at a time as may play."""
+    with ThreadPoolExecutor(workers(), "copy") as pool:
         yield from zip(bugs, pool.map(kept_hunt, bugs), strict=True)
 
 

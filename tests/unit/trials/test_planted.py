@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from bench.planted import ROOT, Bug, Edit, all_bugs, changed
+from bench.campaigns import ROOT, pieces, together
+from bench.planted import Bug, Edit, all_bugs, changed
 
 BUGS = all_bugs()
 
@@ -27,3 +28,20 @@ def test_lines_are_found_wherever_they_are_indented() -> None:
     for text in ("x = 1\n    y = 2\n", "x = 1\ny = 2\nx = 1\ny = 2\n"):
         with pytest.raises(ValueError, match="has these lines"):
             changed(edit, text)
+
+
+def test_a_campaign_is_split_and_put_together_again() -> None:
+    assert pieces("--seed 7 --runs 5 --with mixed", 2) == [
+        "--seed 7 --runs 2 --with mixed",
+        "--seed 9 --runs 2 --with mixed",
+        "--seed 11 --runs 1 --with mixed",
+    ]
+    assert pieces("--every-record --seed 4", 2) == ["--every-record --seed 4"]
+    one = {"runs": 1, "managers": 2, "records": 3, "hours": 0.5, "cpu_s": 1.0}
+    parts = [
+        {**one, "met": {"a": 1}, "exercised": {}, "never": ["x", "y"], "violations": []},
+        {**one, "met": {"a": 2, "b": 1}, "exercised": {}, "never": ["y"], "violations": ["v"]},
+    ]
+    whole = together(parts)
+    assert (whole["runs"], whole["met"]) == (2, {"a": 3, "b": 1})
+    assert (whole["never"], whole["violations"]) == (["y"], ["v"])

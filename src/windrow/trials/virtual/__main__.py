@@ -38,6 +38,9 @@ LARGE = 1000
 MIXED = "mixed"
 
 
+_GIVEN = ("strategy", "kind", "record", "surely", "only")
+
+
 def _features(text: str) -> tuple[str, ...]:
     names = tuple(text.split(","))
     if unknown := [name for name in names if name not in (*FEATURES, MIXED)]:
@@ -89,6 +92,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--only", type=_numbers, metavar="N,...", help="of the faults drawn these, or none")
     kinds = [str(kind) for kind in Kind]
     add("--kind", default="", choices=kinds, metavar="KIND", help="only this fault, at --record")
+    add("--surely", default="", choices=kinds, metavar="KIND", help="this fault, besides others")
     add("--record", type=int, help="the record of the journal at which it strikes")
     add("--every-record", action="store_true", help="each kind of fault at each record of the run")
     add("--until-found", action="store_true", help="stop at the first run that fails")
@@ -99,7 +103,7 @@ def _parser() -> argparse.ArgumentParser:
 
 def _asked(given: argparse.Namespace) -> list[VirtualScenario]:
     """The runs to play, in order."""
-    values = {name: getattr(given, name) for name in ("strategy", "kind", "record", "only", *USUAL)}
+    values = {name: getattr(given, name) for name in (*_GIVEN, *USUAL)}
     values |= {FEATURES[name].field: 1 for name in given.features if name != MIXED}
     first = VirtualScenario(given.seed, **values)
     if given.every_record:

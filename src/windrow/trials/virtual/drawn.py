@@ -91,13 +91,21 @@ class VirtualScenario:
     few: int = 0
     """1: what goes wrong is of a few kinds, and copies may be slow."""
 
+    surely: str = ""
+    """Besides, a fault of this kind strikes."""
+
     only: tuple[int, ...] | None = None
     """If it is given: of the faults drawn, in their order, these alone."""
 
     @property
     def command(self) -> str:
         """What plays it again."""
-        asked = {"strategy": self.strategy, "kind": self.kind, "record": self.record}
+        asked = {
+            "strategy": self.strategy,
+            "kind": self.kind,
+            "record": self.record,
+            "surely": self.surely,
+        }
         more = [
             f"--{name} {json.dumps(value)}"
             for name, value in asked.items()
@@ -134,7 +142,15 @@ FEATURES: Mapping[str, Feature] = {
     "few": Feature("few", "what goes wrong is of few kinds, again and again"),
 }
 """By the name that a person gives."""
-_OWN = ("seed", "strategy", "kind", "record", "only", *(one.field for one in FEATURES.values()))
+_OWN = (
+    "seed",
+    "strategy",
+    "kind",
+    "record",
+    "surely",
+    "only",
+    *(one.field for one in FEATURES.values()),
+)
 USUAL = {
     name: field.default
     for name, field in VirtualScenario.__dataclass_fields__.items()
@@ -356,6 +372,11 @@ def _faults(scenario: VirtualScenario, horizon_s: int, chance: random.Random) ->
     also += [kind for kind in WORSE if _may_strike(kind, scenario)] * scenario.worse
     drawing = draw_few if scenario.few else draw
     drawn = drawing(scenario.seed, horizon_s, BEGIN_S, scenario.faults, also)
+    if scenario.surely:
+        sure = random.Random(f"surely {scenario.seed}")
+        at_s = BEGIN_S + sure.randrange(horizon_s)
+        length_s = sure.choice([5, 30, 120, 600])
+        drawn.append(Fault(Kind(scenario.surely), at_s, None, sure.randrange(1000), length_s))
     if scenario.only is None:
         return drawn
     return [fault for number, fault in enumerate(drawn) if number in scenario.only]
