@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from math import inf
 from typing import TYPE_CHECKING
 
 from windrow.agent import event_file as events
@@ -97,6 +98,8 @@ class AgentCore:
         """Tasks that run here although another job has done them."""
         self.dismissed: set[int] = set()
         """Tasks that run here although no one wants them any more."""
+        self.overdue: set[int] = set()
+        """Tasks that have run for longer than they may."""
         self._awaited: dict[
             int, list[int]
         ] = {}  # tasks here, by the parent elsewhere for which they wait
@@ -306,6 +309,12 @@ class AgentCore:
         """An attempt has ended; `before_s` was done by earlier ones."""
         task = result.task
         attempt, begun = self._running.pop(task)
+        if task in self.overdue:
+            self.overdue.discard(task)
+            if result.why:
+                limit = format(self._specs[task].limit_s, ",g")
+                why = f"it ran for longer than its time limit of {limit} s"
+                result = replace(result, why=why, cause=Cause.TIME_LIMIT)
         may_have_more = result.cause == Cause.MEMORY and self._specs[task].most_memory_bytes > 0
         if not result.why:
             self._finished(replace(result, number=attempt), at, begun, before_s)
@@ -455,6 +464,19 @@ class AgentCore:
         doomed = self._awaited.pop(task, [])
         waiting = [t for t in (task, *doomed) if t not in self._running]
         self._drop(self._allocation.abandon(waiting), dict.fromkeys(waiting, why), at)
+
+    def end_overdue(self, at: float) -> float:
+        """Note what has run for longer than it may; how long until something else will have."""
+        due = inf
+        for task, (_, begun) in self._running.items():
+            limit_s = self._specs[task].limit_s
+            if not limit_s or task in self.overdue:
+                continue
+            if at >= begun + limit_s:
+                self.overdue.add(task)
+            else:
+                due = min(due, begun + limit_s - at)
+        return due
 
     def dismiss(self, task: int, at: float) -> None:
         """The user does not want this task any more, or changes it."""

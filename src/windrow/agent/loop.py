@@ -89,6 +89,7 @@ class Loop:
         self._desk = Desk(folder, job, self._core, writer, hosts.names[: job.nodes], called)
         self._sweep_at = self._clock.now()
         self._keeping = Keeping(folder)
+        self._limit_due_s = inf
         self._kept = Checkpoints(folder, job.job, job.loss_rate)
         self._longest_notice_s = max(
             (spec.checkpoint.notice_s for spec in job.tasks if spec.checkpoint), default=0.0
@@ -158,6 +159,7 @@ class Loop:
             if self._core.is_done and self._desk.take_more(now):
                 self._keeping.over(now)
             self._desk.hear(now)
+            self._limit_due_s = self._core.end_overdue(now)
             self._end_beaten(now)
             # If the machine is shared, within what other jobs leave.
             with (
@@ -228,8 +230,9 @@ class Loop:
         print(text, file=sys.stderr, flush=True)
 
     def _end_beaten(self, now: float) -> None:
-        """What another job has done first ends here: told, then killed."""
-        for task in (*self._core.beaten, *self._core.dismissed):
+        """What another job has done first ends here, and what has run for too long: told, then
+        killed."""
+        for task in (*self._core.beaten, *self._core.dismissed, *self._core.overdue):
             if task not in self._told:
                 self._crew.stop([task], signal.SIGTERM)
             elif now >= self._told[task] + _KILL_AFTER_S:
@@ -253,6 +256,7 @@ class Loop:
             self._desk.sync_due_s(),
             self._desk.look_again_s(now),
             self._keeping.due_s(now),
+            self._limit_due_s,
         ]
         times.append(self._kept.due_s(self._core.deadline) - now)
         if self._shares is not None and self._shares.is_kept_waiting:
@@ -279,6 +283,7 @@ class Loop:
     def _ended(self, result: Attempt, now: float, why: Leaving | None = None) -> None:
         """An attempt is over; `why`: because the agent leaves for this reason."""
         task = result.task
+        self._told.pop(task, None)
         stops = why is not None or self._wake.stop_signal is not None
         if task in self._kept.running:
             piece = self._kept.ended(task, now)

@@ -62,6 +62,7 @@ class NewTask:
     gpus: int = 0
     resources: Mapping[str, int] = field(default_factory=dict)
     runtime: float | str | None = None
+    time_limit: float | str | None = None
     retries: int = 0
     env: Mapping[str, str] = field(default_factory=dict)
     kind: str = ""
@@ -85,6 +86,7 @@ class Amendment:
     gpus: int | None = None
     resources: Mapping[str, int] | None = None
     runtime: float | str | None = None
+    time_limit: float | str | None = None
     retries: int | None = None
     env: Mapping[str, str] | None = None
 
@@ -96,7 +98,9 @@ class Amendment:
             command = (*shell_named(("strict",)), command)
         memory, disk = (None if size is None else _bytes(size) for size in (self.memory, self.disk))
         runtime = None if self.runtime is None else _seconds(self.runtime)
-        return replace(self, command=command, memory=memory, disk=disk, runtime=runtime)
+        limit = None if self.time_limit is None else _seconds(self.time_limit)
+        settled = replace(self, command=command, memory=memory, disk=disk)
+        return replace(settled, runtime=runtime, time_limit=limit)
 
     def of(self, task: Task, step: Step) -> tuple[Task, Step]:
         """The task as it is then, and how it is executed; settled."""
@@ -118,6 +122,7 @@ class Amendment:
         of_step = {
             "command": None if self.command is None else tuple(self.command),
             "retries": self.retries,
+            "limit_s": self.time_limit,
             "env": None if self.env is None else tuple(sorted(self.env.items())),
             "runtime_known": None if self.runtime is None else True,
         }
@@ -165,7 +170,9 @@ def _step(task: NewTask, folder: str) -> Step:
     if isinstance(task.command, str):
         command = (*shell_named(("strict",)), task.command)
     env = tuple(sorted(task.env.items()))
-    return Step(command, folder, env, task.retries, runtime_known=task.runtime is not None)
+    limit_s = 0.0 if task.time_limit is None else _seconds(task.time_limit)
+    is_known = task.runtime is not None
+    return Step(command, folder, env, task.retries, runtime_known=is_known, limit_s=limit_s)
 
 
 def _seconds(value: float | str) -> float:

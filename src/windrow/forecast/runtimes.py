@@ -296,6 +296,6 @@ def fill(
                     workflow.name, key[0], risk, cores=key[1], guess_s=default_s
                 )
         filled.append(asked[key])
-        times[number] = asked[key].runtime_s
+        times[number] = min(asked[key].runtime_s, step.limit_s or math.inf)
         steps[number] = replace(step, runtime_known=asked[key].source is Source.LEARNED)
     return Runnable(workflow.with_times(times), tuple(steps)), tuple(filled)

@@ -40,6 +40,7 @@ def task_spec(runnable: Runnable, number: int, shared: Collection[str], **more: 
         disk_bytes=task.disk_bytes,
         counts=task.counts,
         retries=step.retries,
+        limit_s=step.limit_s,
         checkpoint=step.checkpoint,
         mounts=step.mounts,
         extracts=step.extracts,

@@ -33,7 +33,8 @@ class Step:
     `where` is a condition (`model.conditions`) on the site and its nodes; empty: anywhere.
     `replicas`: how many attempts at it run at the same time. `checkpoint`: how it keeps what it has
     done; None: if it is ended, all is lost. `mounts`: volumes that it sees; `extracts`: what is
-    taken out of them when it has succeeded.
+    taken out of them when it has succeeded. `limit_s`: an attempt that runs for longer is ended,
+    and has failed; 0: there is no limit.
     """
 
     command: tuple[str, ...]
@@ -47,6 +48,7 @@ class Step:
     checkpoint: Checkpoint | None = None
     mounts: tuple[VolumeMount, ...] = ()
     extracts: tuple[Extract, ...] = ()
+    limit_s: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

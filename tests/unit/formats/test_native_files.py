@@ -173,3 +173,15 @@ def test_the_files_that_were_found_are_those_of_the_run(reads: Path) -> None:
     assert len(after.workflow.task(0).inputs) == len(before.workflow.task(0).inputs) + 1
     with pytest.raises(InputError):
         read(reads, text.replace("R2", "R3"))
+
+
+def test_what_is_expected_and_what_may_be(tmp_path: Path) -> None:
+    text = (
+        "tasks:\n  - {id: a, command: x, time-limit: 5m}\n  - {id: b, command: x, runtime: 10s}\n"
+    )
+    found = read(tmp_path, "defaults: {time-limit: 30s}\n" + text)
+    assert [step.limit_s for step in found.steps] == [300, 30]
+    assert found.workflow.runtime_s.tolist() == [60, 10]
+    assert read(tmp_path, text.replace("5m", "7")).workflow.runtime_s.tolist() == [7, 10]
+    told = fault(tmp_path, text.replace("runtime: 10s", "runtime: 10s, time-limit: 9s"))
+    assert "wf.yaml:3: a task that is expected to run for 10 s, and may for 9" in told

@@ -47,6 +47,7 @@ _MEANINGS: Mapping[str, str] = {
     "defaults.",
     "runtime": "The run time that you expect: seconds, or a number with s, m, h, d or w. Learned "
     "if it is missing.",
+    "time-limit": "After this time an attempt is ended, and has failed.",
     "retries": "How often it is tried again when it fails.",
     "replicas": "How many attempts at it run at the same time, in different jobs; for commands "
     "that write to {outputs}.",

@@ -12,6 +12,7 @@ the format.
 from __future__ import annotations
 
 import difflib
+import math
 import posixpath
 import re
 from bisect import bisect_left
@@ -214,7 +215,7 @@ class _Expansion:
         row = self._rows[number]
         form = row.form
         draft.kinds[number] = intern(_kind(row))
-        draft.runtime_s[number] = form.runtime_s or DEFAULT_RUNTIME_S
+        draft.runtime_s[number] = form.runtime_s or min(DEFAULT_RUNTIME_S, form.limit_s or math.inf)
         draft.guessed_run_times += form.runtime_s is None
         draft.cores[number] = form.cores
         draft.nodes[number] = form.nodes
@@ -254,6 +255,7 @@ class _Expansion:
             form.replicas,
             self._checkpoint(row),
             *volumes,
+            form.limit_s,
         )
 
     def _refuse_replicas(self, row: TaskRow, *, has_folders: bool) -> None:

@@ -40,7 +40,7 @@ RETRIES_MAX = 100
 REPLICAS_MAX = 3
 
 _AFTER = "write after: with the ids of other tasks"
-_RUNTIME = "write runtime: with the time that you expect it to take"
+_RUNTIME = "write runtime: for the time that you expect, time-limit: for the most that it may take"
 _SITE = "write site: with the name of a site of windrow.toml, which says how jobs reach it"
 _COMMAND = "write command: with what it runs; code: names a script among the files that it needs"
 _VARS = "write vars: at the top of the file, or matrix: if the task is to be repeated"
@@ -64,7 +64,7 @@ _UNSUPPORTED = {
     ),
     **dict.fromkeys(("tmp", "tmpdir", "scratch"), "write mounts: with a scratch volume"),
     **dict.fromkeys(("retry", "attempts", "max_retries"), "write retries: with a number"),
-    "timeout": "a task has no time limit of its own; runtime says how long it is expected to take",
+    "timeout": "write time-limit: with the time after which it is ended",
 }
 _PART_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _ENV_NAME = re.compile(r"[^=\0]+")
@@ -152,6 +152,7 @@ class TaskForm:
     disk_bytes: int = 0
     counts: Counts = ()
     runtime_s: float | None = None
+    limit_s: float = 0.0
     retries: int = 0
     replicas: int = 1
     where: str = ""
@@ -276,8 +277,15 @@ class _Reader:
         values["input_names"] = tuple(name for _, name in read)
         if "checkpoint" in values:
             values["checkpoint"], values["checkpoint_files"] = values["checkpoint"]
+        self._refuse_short_limit(node, values)
         fields, is_shell = values.pop("command")
         return TaskForm(line=node.line, command=fields, is_shell=is_shell, **values)
+
+    def _refuse_short_limit(self, node: Node, values: Mapping[str, Any]) -> None:
+        limit_s, runtime_s = values.get("limit_s"), values.get("runtime_s")
+        if limit_s and runtime_s and runtime_s > limit_s:
+            problem = f"a task that is expected to run for {runtime_s:g} s, and may for {limit_s:g}"
+            raise self._fault(node, problem, "make time-limit longer than runtime")
 
     def _values(self, node: Node, known: tuple[str, ...], what: str) -> dict[str, Any]:
         """The values of the keys that are there, by the form's names for them."""
@@ -736,7 +744,12 @@ COUNTS = {
     "retries": (0, RETRIES_MAX),
     "replicas": (1, REPLICAS_MAX),
 } | dict.fromkeys(("nodes", GPUS, "resources"), (0, COUNT_MAX))
-_FORM_NAMES = {"memory": "memory_bytes", "disk": "disk_bytes", "runtime": "runtime_s"}
+_FORM_NAMES = {
+    "memory": "memory_bytes",
+    "disk": "disk_bytes",
+    "runtime": "runtime_s",
+    "time-limit": "limit_s",
+}
 READERS: Mapping[str, Callable[[_Reader, Node, str], Any]] = {
     "id": _Reader.text,
     "command": _Reader.command,
@@ -754,6 +767,7 @@ READERS: Mapping[str, Callable[[_Reader, Node, str], Any]] = {
     "disk": _Reader.memory,
     "resources": _Reader.resources,
     "runtime": _Reader.duration,
+    "time-limit": _Reader.duration,
     "retries": _Reader.count,
     "replicas": _Reader.count,
     "env": _Reader.env,
@@ -783,6 +797,7 @@ DEFAULT_KEYS = (
         "disk",
         "resources",
         "runtime",
+        "time-limit",
         "retries",
         "env",
         "workdir",
