@@ -24,7 +24,7 @@ from windrow.kernels.cluster.advance import (
     stop,
     submit,
 )
-from windrow.kernels.cluster.estimate import estimate
+from windrow.kernels.cluster.estimate import PASS_WIDTH, estimate, most_passes
 from windrow.kernels.cluster.jobs import give_back, hold
 from windrow.kernels.jit import in_python
 from windrow.model import Log
@@ -37,6 +37,7 @@ Numbers = int | Sequence[int] | Ints
 _NO_LOG: Ints = np.zeros((0, 5), dtype=np.int64)
 _NO_LOG.flags.writeable = False
 _NO_STARTS: Ints = np.zeros(0, dtype=np.int64)
+_NO_PASSES: Ints = np.zeros((0, PASS_WIDTH), dtype=np.int64)
 
 
 class EventKind(IntEnum):
@@ -141,6 +142,7 @@ class Cluster:
         elif log is not None:
             self._log = _rows(log)
         self._jobs = len(self._log)
+        self._ahead: tuple[Ints, Ints] | None = None
         self.log_users = 0
         if self._jobs:
             self.log_users = int(self._log[:, k.BY].max()) + 1
@@ -258,6 +260,7 @@ class Cluster:
         """
         self._log = np.ascontiguousarray(rows)
         self._jobs = len(rows)
+        self._ahead = None
         self._log.flags.writeable = False
         self._state[[k.NEXT, k.FAILURE]] = 0, k.FOREVER
         if failures is not None and len(failures):
@@ -323,6 +326,7 @@ class Cluster:
         twin._jobs = self._jobs
         twin._starts = _NO_STARTS
         twin._state = state
+        twin._ahead = None
         return twin
 
     def advance(self, until_s: int | None = None) -> list[Event]:
@@ -335,6 +339,8 @@ class Cluster:
         until = k.FOREVER if until_s is None else int(until_s)
         if until < self.now_s:
             raise UserError(f"time cannot go back from {self.now_s} s to {until} s")
+        if until > self.now_s or self._state[k.PENDING]:
+            self._ahead = None
         while (outcome := advance(self._state, self._log, self._starts, until)) == NEEDS_ROOM:
             self._grow()
         if outcome != EVENTS_HAPPENED:
@@ -361,6 +367,7 @@ class Cluster:
             raise UserError(f"a job runs for at least 1 s, not {run_s}")
         owner = self._user(user)
         self._make_room(owner)
+        self._ahead = None
         if run_s is None:
             run = k.FOREVER
         else:
@@ -385,6 +392,7 @@ class Cluster:
 
     def play(self, kernel: Callable[..., int], *tables: object) -> int:
         """Hand the state and the log to a kernel that moves this cluster on."""
+        self._ahead = None
         return kernel(self._state, self._log, *tables)
 
     def cancel(self, job: int) -> bool:
@@ -417,9 +425,22 @@ class Cluster:
         ]:  # the pass that a client's change made due; its events stay, for `advance` to fetch
             while advance(self._state, self._log, self._starts, self.now_s) == NEEDS_ROOM:
                 self._grow()
+            self._ahead = None
         answers = np.empty(wanted.shape, dtype=np.int64)
-        estimate(self._state, _NO_LOG, wanted, lengths, owner, exact, answers)
+        later, passes = self._known_ahead()
+        estimate(self._state, _NO_LOG, wanted, lengths, owner, exact, answers, later, passes)
         return answers
+
+    def _known_ahead(self) -> tuple[Ints, Ints]:
+        """What earlier estimates found out of the time ahead, as the kernel keeps it; nothing if a
+        plan tells all."""
+        if self.keeps_plan:
+            return _NO_STARTS, _NO_PASSES
+        if self._ahead is None:
+            passes = np.empty((most_passes(self._state), PASS_WIDTH), dtype=np.int64)
+            passes[0] = 0
+            self._ahead = self._state.copy(), passes
+        return self._ahead
 
     def waits_s(self, nodes: Numbers, requested_s: Numbers, user: int | None = None) -> Ints:
         """How long each would wait, by the quick estimate: what a forecaster says."""
@@ -451,6 +472,7 @@ class Cluster:
                 "stopped"
             )
         self._make_room(0)
+        self._ahead = None
         return bool(
             stop(self._state, self._starts, job, int(kind))
         )  # an enum would take numba's slow path

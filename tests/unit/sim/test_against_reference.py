@@ -107,6 +107,15 @@ def test_estimates_are_what_then_happens(
     expected = [
         pair.reference_estimate(n, length, user) for n, length in zip(nodes, lengths, strict=True)
     ]
+    ones = zip(nodes, lengths, strict=True)
+    assert [pair.fast.estimate(n, length, user)[0] for n, length in ones] == expected
+    assert pair.fast.estimate(nodes, lengths, user).tolist() == expected
+    later = pair.fast.now_s + 3  # what was learned of the time ahead must not outlive a change
+    while pair.fast.advance(later) or pair.slow.advance(later):
+        pass
+    expected = [
+        pair.reference_estimate(n, length, user) for n, length in zip(nodes, lengths, strict=True)
+    ]
     assert pair.fast.estimate(nodes, lengths, user).tolist() == expected
     pair.finish_quietly()  # asking changes nothing
 

@@ -28,14 +28,28 @@ from windrow.kernels.cluster.jobs import (
 )
 from windrow.kernels.cluster.policies import free_now, reset_plan, schedule, trim_plan
 from windrow.kernels.cluster.state import Ints
-from windrow.kernels.jit import kernel
+from windrow.kernels.jit import kernel, lean
 
 CANDIDATE = -(2**40)  # a job number that no client has
 
 
+# A pass over the known jobs: when, the nodes that it left free, up to when a job may take any of
+# them, and how many it may take for longer. Row 0 has the number of passes.
+P_AT, P_FREE, P_UNTIL, P_EXTRA = range(4)
+PASS_WIDTH = 4
+
+
 @kernel
 def estimate(
-    s: Ints, log: Ints, nodes: Ints, requested: Ints, user: int, exact: bool, answers: Ints
+    s: Ints,
+    log: Ints,
+    nodes: Ints,
+    requested: Ints,
+    user: int,
+    exact: bool,
+    answers: Ints,
+    later: Ints,
+    passes: Ints,
 ) -> None:
     """Fill `answers` with the start of each candidate (nodes, requested), each submitted alone,
     now, by `user`.
@@ -46,7 +60,9 @@ def estimate(
     The state must have had its pass for now, and have room for one more job. It is not changed in
     any way that matters. `log` is an empty log. Cost: a walk over the plan per candidate, or one
     simulation of the known jobs for all of them; where a candidate may be in the way of known jobs,
-    a copy of the state and a simulation for each.
+    a copy of the state and a simulation for each. `later` is a copy of the state, and `passes` has
+    room for as many as there can be: handed on from call to call while the state does not change,
+    they save doing it again. Empty ones are done without.
     """
     capped = s[c.CAP] > 0 and s[s[c.USERS_AT] + user] >= s[c.CAP]
     if s[c.POLICY] == c.CONSERVATIVE and not capped:
@@ -54,12 +70,23 @@ def estimate(
         if not exact or (s[c.PLACEMENT] == c.COUNTED and is_settled(s)):
             fit_plan(s, nodes, requested, answers)
             return
-    expected = as_requested(s)
     if s[c.POLICY] != c.CONSERVATIVE and comes_last(s) and not capped:
-        follow(expected, nodes, requested, answers)
+        if later.shape[0] == 0:
+            later = s.copy()
+            passes = np.empty((most_passes(s), PASS_WIDTH), dtype=np.int64)
+            passes[0, 0] = 0
+        follow(later, passes, nodes, requested, answers)
         return
+    expected = s.copy()
+    as_requested(expected)
     for i in range(nodes.shape[0]):
         answers[i] = play(expected.copy(), log, nodes[i], requested[i], user)
+
+
+@lean
+def most_passes(s: Ints) -> int:
+    """How many rows the passes over the known jobs take at most: one at each end."""
+    return s[c.RUNNING] + s[c.TAIL] - s[c.HEAD] + 2
 
 
 @kernel
@@ -70,55 +97,114 @@ def comes_last(s: Ints) -> bool:
 
 
 @kernel
-def follow(t: Ints, nodes: Ints, requested: Ints, answers: Ints) -> None:
-    """Play the known jobs forward, and note for each candidate the first pass that starts it."""
-    if t[c.POLICY] == c.BY_DEPTH and t[c.DEPTH] < 0:
+def follow(t: Ints, passes: Ints, nodes: Ints, requested: Ints, answers: Ints) -> None:
+    """Play the known jobs forward, from where the last call left off, and find for each candidate
+    the first pass that starts it."""
+    if passes[0, 0] == 0:
+        as_requested(t)
+    if t[c.POLICY] == c.BY_DEPTH:
+        follow_plan(t, nodes, requested, answers)
+        return
+    if passes[0, 0] == 0:
+        note(t, passes)
+    batched = t[c.EVENT_ORDER] == c.BATCHED
+    no_starts = np.empty(0, dtype=np.int64)
+    answers[:] = -1
+    open_ones = nodes.shape[0] - settle(passes, 1, nodes, requested, answers)
+    while open_ones > 0 and t[c.RUNNING] > 0:
+        known = passes[0, 0]
+        t[c.NOW] = t[t[c.HEAP_AT] + c.END]
+        while t[c.RUNNING] > 0 and t[t[c.HEAP_AT] + c.END] <= t[c.NOW]:
+            finish_first(t, -1)
+            if not batched:
+                schedule(t, no_starts)
+                note(t, passes)
+        if batched:
+            schedule(t, no_starts)
+            note(t, passes)
+        t[c.HAPPENED] = 0
+        open_ones -= settle(passes, known + 1, nodes, requested, answers)
+
+
+@lean
+def note(t: Ints, passes: Ints) -> None:
+    """Note what the pass that was just done leaves to a job at the queue's end."""
+    passes[0, 0] += 1
+    n = passes[0, 0]
+    passes[n, P_AT] = t[c.NOW]
+    passes[n, P_FREE] = free_now(t)
+    passes[n, P_UNTIL] = -1
+    passes[n, P_EXTRA] = -1
+    if t[c.HEAD] == t[c.TAIL]:
+        passes[n, P_UNTIL] = c.FOREVER
+    elif t[c.POLICY] == c.EASY:
+        passes[n, P_UNTIL] = t[c.SHADOW]
+        passes[n, P_EXTRA] = t[c.EXTRA]
+
+
+@lean
+def settle(passes: Ints, first: int, nodes: Ints, requested: Ints, answers: Ints) -> int:
+    """Note which candidates the passes from this one on start. Returns how many."""
+    count = 0
+    for k in range(nodes.shape[0]):
+        if answers[k] >= 0:
+            continue
+        for n in range(first, passes[0, 0] + 1):
+            if nodes[k] <= passes[n, P_FREE] and (
+                passes[n, P_AT] + requested[k] <= passes[n, P_UNTIL]
+                or nodes[k] <= passes[n, P_EXTRA]
+            ):
+                answers[k] = passes[n, P_AT]
+                count += 1
+                break
+    return count
+
+
+@kernel
+def follow_plan(t: Ints, nodes: Ints, requested: Ints, answers: Ints) -> None:
+    """The same under a policy that plans. Without a limit of depth the plan that is there tells
+    all: jobs end on time, so nothing is planned again."""
+    if t[c.DEPTH] < 0:
         if t[c.HEAD] == t[c.TAIL]:
             reset_plan(t)
         else:
             trim_plan(t)
-        fit_plan(t, nodes, requested, answers)  # jobs end on time, so nothing is planned again
+        fit_plan(t, nodes, requested, answers)
         return
+    t = t.copy()
     batched = t[c.EVENT_ORDER] == c.BATCHED
     no_starts = np.empty(0, dtype=np.int64)
     answers[:] = -1
-    open_ones = nodes.shape[0] - settle(t, nodes, requested, answers)
+    open_ones = nodes.shape[0] - settle_plan(t, nodes, requested, answers)
     while open_ones > 0 and t[c.RUNNING] > 0:
         t[c.NOW] = t[t[c.HEAP_AT] + c.END]
         while t[c.RUNNING] > 0 and t[t[c.HEAP_AT] + c.END] <= t[c.NOW]:
             finish_first(t, -1)
             if not batched:
                 schedule(t, no_starts)
-                open_ones -= settle(t, nodes, requested, answers)
+                open_ones -= settle_plan(t, nodes, requested, answers)
         if batched:
             schedule(t, no_starts)
-            open_ones -= settle(t, nodes, requested, answers)
+            open_ones -= settle_plan(t, nodes, requested, answers)
         t[c.HAPPENED] = 0
 
 
-@kernel
-def settle(t: Ints, nodes: Ints, requested: Ints, answers: Ints) -> int:
+@lean
+def settle_plan(t: Ints, nodes: Ints, requested: Ints, answers: Ints) -> int:
     """Note which candidates the last pass would have started. Returns how many."""
     free = free_now(t)
     count = 0
     for k in range(nodes.shape[0]):
-        if answers[k] < 0 and nodes[k] <= free and would_start(t, nodes[k], requested[k]):
+        if (
+            answers[k] < 0
+            and nodes[k] <= free
+            and (
+                t[c.HEAD] == t[c.TAIL] or profile.fits_now(t, t[c.PLAN_AT], nodes[k], requested[k])
+            )
+        ):
             answers[k] = t[c.NOW]
             count += 1
     return count
-
-
-@kernel
-def would_start(t: Ints, nodes: int, requested: int) -> bool:
-    """Whether the last pass would have started a job for which nodes are free, at the queue's
-    end."""
-    if t[c.HEAD] == t[c.TAIL]:
-        return True
-    if t[c.POLICY] == c.EASY:
-        return t[c.NOW] + requested <= t[c.SHADOW] or nodes <= t[c.EXTRA]
-    if t[c.POLICY] == c.FCFS:
-        return False
-    return profile.fits_now(t, t[c.PLAN_AT], nodes, requested)
 
 
 @kernel
@@ -154,11 +240,9 @@ def is_settled(s: Ints) -> bool:
     return True
 
 
-@kernel
-def as_requested(s: Ints) -> Ints:
-    """A copy of the state in which all jobs run as long as requested, and no events wait to be
-    fetched."""
-    t = s.copy()
+@lean
+def as_requested(t: Ints) -> None:
+    """From now on all jobs run as long as requested, and no events wait to be fetched."""
     t[c.HAPPENED] = 0
     for i in range(t[c.HEAD], t[c.TAIL]):
         t[queued(t, i) + c.RUN] = t[queued(t, i) + c.REQUESTED]
@@ -168,7 +252,6 @@ def as_requested(s: Ints) -> Ints:
         t[e + c.END] = t[t[c.RUNNING_AT] + t[e + c.SLOT] * c.RUNNING_WIDTH + c.EXPECTED]
     for i in range(t[c.RUNNING] // 2 - 1, -1, -1):
         sift_down(t, i, t[c.RUNNING])
-    return t
 
 
 @kernel

@@ -18,7 +18,7 @@ import numpy as np
 
 from windrow.kernels.cluster import state as c
 from windrow.kernels.cluster.advance import NEEDS_ROOM, REACHED, advance, has_room
-from windrow.kernels.cluster.estimate import estimate
+from windrow.kernels.cluster.estimate import PASS_WIDTH, estimate
 from windrow.kernels.cluster.state import Ints
 from windrow.kernels.jit import kernel, lean
 from windrow.kernels.run import tables as t
@@ -221,7 +221,9 @@ def size(s: Ints, nothing: Ints, r: Ints, runs: Ints, terms: Floats) -> tuple[in
     for k in range(count):
         nodes[k] = (k + 1) * width // count
         requested[k] = request(runs[nodes[k] - 1], 0, terms)
-    estimate(s, nothing, nodes, requested, r[t.OWNER], False, starts)
+    later = np.empty(0, dtype=np.int64)
+    passes = np.empty((0, PASS_WIDTH), dtype=np.int64)
+    estimate(s, nothing, nodes, requested, r[t.OWNER], False, starts, later, passes)
     best = 0
     least = c.FOREVER
     for k in range(count):
@@ -237,7 +239,7 @@ def size(s: Ints, nothing: Ints, r: Ints, runs: Ints, terms: Floats) -> tuple[in
             break
         leeway = s[c.NOW] + busy - start[0]
         requested[best] = request(run, leeway, terms)
-        estimate(
-            s, nothing, nodes[best : best + 1], requested[best : best + 1], r[t.OWNER], False, start
-        )
+        only = nodes[best : best + 1]
+        length = requested[best : best + 1]
+        estimate(s, nothing, only, length, r[t.OWNER], False, start, later, passes)
     return nodes[best], run, requested[best]
