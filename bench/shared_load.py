@@ -2,11 +2,10 @@
 alike, and what became of it.
 
     python bench/shared_load.py [--seed 1] [--jobs 300] [--site shared] [--record FILE]
-    python bench/shared_load.py --compare FILE
 
-Without `--compare` the load is played on a private Slurm, and when each job came, started and ended
-is written to FILE; with it, a recorded load is played in a simulated cluster, and starts are
-compared.
+The load is played on a private Slurm, and when each job came, started and ended is written to FILE;
+a load that has been recorded is not played again. Then it is played in a simulated cluster, and
+starts are compared.
 
 Rule 1: offered are nine tenths of the machine. `shared`: seven of ten jobs have one to four cores,
 the others one to three whole nodes; `whole`: all have whole nodes. They ask for one to four minutes
@@ -42,6 +41,7 @@ from bench.progress import Progress  # noqa: E402
 from windrow.model import Log  # noqa: E402
 from windrow.sim import simulate  # noqa: E402
 
+KEEP = Path(__file__).parent / ".peers" / "shared_load.json"
 NODES, CORES = 8, 4
 OFFERED = 0.9
 SITES = ("shared", "whole")
@@ -241,20 +241,17 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--jobs", type=int, default=300)
     parser.add_argument("--site", choices=SITES, default="shared")
-    parser.add_argument("--record", type=Path, metavar="FILE")
-    parser.add_argument("--compare", type=Path, metavar="FILE")
+    parser.add_argument("--record", type=Path, default=KEEP, metavar="FILE")
     given = parser.parse_args()
-    if given.compare:
-        print(*compared(read_record(given.compare)), sep="\n")
-        return 0
-    if reason := missing(accounting=True):
-        print(f"shared_load: {reason}", file=sys.stderr)
-        return 2
-    played = record(given.site, given.seed, given.jobs)
-    if given.record:
+    if not given.record.exists():
+        if reason := missing(accounting=True):
+            print(f"shared_load: {reason}", file=sys.stderr)
+            return 2
+        played = record(given.site, given.seed, given.jobs)
         rows = [[*astuple(one.job), *astuple(one)[1:]] for one in played]
+        given.record.parent.mkdir(parents=True, exist_ok=True)
         given.record.write_text(json.dumps(rows))
-    print(*compared(played), sep="\n")
+    print(*compared(read_record(given.record)), sep="\n")
     return 0
 
 

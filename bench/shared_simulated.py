@@ -8,7 +8,7 @@ for other seeds. `sbatch each` and `arrays` are Windrow's strategies that cut al
 jobs waiting as they like; `one job` is one job of two nodes.
 
 Rule 1: on shared nodes a job has cores, wherever they are; one of whole nodes has all cores of as
-many. `shared_load.py --compare` tells by how much starts then differ from those of a real Slurm.
+many. `shared_load.py` tells by how much starts then differ from those of a real Slurm.
 Rule 2: what agents, Windrow and Slurm take is left out, so a job for each task costs nothing here.
 """
 
