@@ -8,6 +8,7 @@ not show them.
 from __future__ import annotations
 
 import argparse
+import os
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
 WORKFLOW_FILES = "native (.yaml), WfFormat (.json) or Pegasus DAX (.dax, .xml), plain or .gz"
 ON = "local, slurm, pbs, a queue or site of windrow.toml, or a Slurm partition"
+ON_VARIABLE = "WINDROW_ON"
 SEVERAL = "several, separated by commas: each job goes where it should end first"
 MARGIN = 1.2
 """How much longer than its tasks should need a real job asks for: estimates err."""
@@ -110,7 +112,12 @@ def add_runnable(parser: argparse.ArgumentParser, **more: Any) -> None:
 
 def add_on(parser: argparse.ArgumentParser) -> None:
     """`--on QUEUE`."""
-    adder(parser)("--on QUEUE", default="local", help=ON)
+    adder(parser)("--on QUEUE", default=usual_on(), help=ON)
+
+
+def usual_on() -> str:
+    """Where runs go unless `--on` says otherwise: as WINDROW_ON says, else this machine."""
+    return os.environ.get(ON_VARIABLE) or "local"
 
 
 def on_of(names: str) -> dict[str, Any]:

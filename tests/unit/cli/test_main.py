@@ -210,3 +210,14 @@ def test_closed_streams_are_no_reason_to_fail(closed: str) -> None:
     answer = subprocess.run(["sh", "-c", command], capture_output=True, text=True, check=False)
     assert answer.returncode == 0
     assert "Traceback" not in answer.stderr
+
+
+@pytest.mark.usefixtures("home")
+def test_a_variable_says_where_runs_go(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("w.yaml").write_text("name: w\ntasks:\n  - {id: a, command: 'true'}\n")
+    monkeypatch.setenv("WINDROW_ON", "nowhere")
+    assert main(["run", "w.yaml"]) == 2
+    assert "nowhere" in capsys.readouterr().err
+    assert main(["run", "-n", "w.yaml", "--on", "local"]) == 0

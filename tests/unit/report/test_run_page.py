@@ -118,7 +118,7 @@ def test_more_failures_than_shown_are_counted() -> None:
     for task in range(count):
         records += [run.task_started(1016, 0, task), run.failed(1018, task, 1016)]
     page = checked(run.told(run.independent(count), records, until_s=1020, state="failed"))
-    assert page.count("failed finally") == MOST_FAILURES
+    assert page.count("failed for good") == MOST_FAILURES
     assert "And 7 more failed or lost attempts" in page
 
 

@@ -17,9 +17,6 @@ if TYPE_CHECKING:
     from windrow.app.runs import RunView
 
 
-_ON = "local"
-
-
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     _add_order(parser)
     add = options.adder(parser)
@@ -49,7 +46,10 @@ def _add_order(parser: argparse.ArgumentParser) -> None:
     """The options that say what to run, where and how."""
     options.add_runnable(parser, nargs="?")
     add = options.adder(parser)
-    add("--on SITE[,SITE...]", help=f"{options.ON}; {options.SEVERAL} (default: {_ON})")
+    add(
+        "--on SITE[,SITE...]",
+        help=f"{options.ON}; {options.SEVERAL} (default: {options.usual_on()})",
+    )
     add("--strategy S", default="auto", help="how to cut (default: auto, that is foresight)")
     aims = ("makespan", "node-hours", "balanced", "cost")
     add(
@@ -111,7 +111,7 @@ def _order_of(args: argparse.Namespace) -> RunRequest:
         deadline_s = None
     else:
         deadline_s = int(args.deadline)
-    wishes = options.on_of(_ON if args.on is None else args.on) | {
+    wishes = options.on_of(options.usual_on() if args.on is None else args.on) | {
         name: getattr(args, name) for name in (*names, *options.COPIES, *options.SPACE)
     }
     return RunRequest(Path(args.workflow), deadline_s=deadline_s, guess_s=args.guess, **wishes)

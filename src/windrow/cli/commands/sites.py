@@ -18,7 +18,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Ask each and show; 1 if one cannot be used."""
     if args.check:
-        return _check(args.on or "local", as_json=args.json)
+        return _check(args.on or options.usual_on(), as_json=args.json)
     from windrow.app.settings import settings_of
     from windrow.app.sites import offering
 

@@ -71,7 +71,7 @@ def failures(told: RecordedRun) -> str:
 def _failure(failure: Failure, until_s: float) -> str:
     attempt = failure.attempt
     if failure.is_final:
-        fate = "failed finally"
+        fate = "failed for good"
     else:
         fate = attempt.outcome
     head = (

@@ -13,7 +13,7 @@ from windrow.model.size import format_size
 from windrow.model.wording import count, node_span, percent, span
 from windrow.report import plot
 from windrow.report.page import figure, note, table
-from windrow.report.plot import Axis, Frame, legend, log_duration_axis
+from windrow.report.plot import Axis, Frame, legend, log_duration_axis, time_axis
 from windrow.report.workflow import can_be_drawn, drawing, kind_colours
 from windrow.shape import shape
 from windrow.story import figures
@@ -22,6 +22,7 @@ from windrow.story.figures import KindTimes, RecordedRun
 _MOST_KINDS = 30
 _LEFT = 150
 _STEP = 24
+_LONG_S = 120
 _BOX = (168, 46)
 _GAP = (26, 34)
 _MOST_PER_ROW = 5
@@ -63,9 +64,10 @@ def _boxes(told: RecordedRun, shown: Sequence[KindTimes]) -> str:
     least and the most; a triangle at what was expected."""
     longest = max(kind.longest_s for kind in shown)
     least = min(max(kind.quartiles[0], 0.01) for kind in shown)
-    if longest < 1:
-        return ""
-    axis = log_duration_axis(max(1.0, least), longest, "run time")
+    if longest > _LONG_S:
+        axis = log_duration_axis(max(1.0, least), longest, "run time")
+    else:
+        axis = time_axis(0, longest, "of run time")
     frame = Frame(_LEFT, 8, 780, _STEP * len(shown), axis, Axis(0, 1, ()))
     colours = kind_colours(told.story.workflow)[0]
     parts = [plot.axes(frame)]

@@ -14,7 +14,7 @@ from windrow.report import plot
 from windrow.report.page import figure, note, table
 from windrow.report.plot import Axis, Frame, time_axis
 from windrow.story.figures import RecordedRun, ran_s
-from windrow.story.states import ACTIVE, JobStage
+from windrow.story.states import ACTIVE
 
 _MOST_JOBS = 12
 _LEFT = 74
@@ -58,7 +58,7 @@ def planned_jobs(told: RecordedRun) -> list[Planned]:
         if job.started_s is not None:
             waited_s = max(0.0, job.started_s - job.submitted_s)
         ran = ran_s(job, told.until_s)
-        is_over = job.state is JobStage.ENDED
+        is_over = job.outcome is not None
         found.append(
             Planned(number, job.submitted_s, wait_s, job.plan.run_s, waited_s, ran, is_over)
         )

@@ -25,6 +25,9 @@ from windrow.story.space import taken
 from windrow.story.states import RunState, TaskState
 from windrow.story.story import JobStory, RunStory, TaskAttempt
 
+SCHEMA = 1
+"""Of what `--json` prints about a run. It changes when a name or its meaning does; names may be
+added."""
 _COUNTED = ("finished", "running", "submitted", "pending", "failed", "blocked", "cancelled")
 
 
@@ -60,6 +63,7 @@ def status_view(told: RunView) -> dict[str, Any]:
         until_s = now_s
         left_s = told.left_s(now_s)
     view = {
+        "schema": SCHEMA,
         "run": told.paths.name,
         "folder": str(told.paths.folder.path),
         "state": told.state,
@@ -197,6 +201,7 @@ def run_figures(run: RecordedRun) -> dict[str, Any]:
     story = run.story
     waited_s, hidden_s = queue_waits_s(run)
     view = {
+        "schema": SCHEMA,
         "run": run.name,
         "state": run.state,
         "tasks": len(story.tasks),

@@ -150,6 +150,7 @@ function nodeCurves(run) {
     held.push([job.started_ms, job.nodes], [job.started_ms + Math.max(0, job.ran_ms), -job.nodes]);
   }
   for (let a = 0; a < run.tries; a += 1) {
+    if (run.isInVain(a)) continue;
     const task = run.attempts.task[a];
     const part = run.tasks.nodes[task]
       ? run.nodesOf(a).length
