@@ -32,6 +32,7 @@ GROUPS: Mapping[str, Sequence[str]] = {
         "resume",
         "retry",
         "cancel",
+        "wait",
         "forecast",
         "reliability",
         "sites",

@@ -1,0 +1,39 @@
+"""`windrow wait`: until a run is over."""
+
+from __future__ import annotations
+
+import argparse
+import time
+
+from windrow.cli import options, terminal
+from windrow.story.states import ACTIVE, RunState, TaskState
+
+_LOOK_S = 0.2
+_LOOK_MOST_S = 5.0
+_SLOWER = 1.2
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    options.add_run(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Wait until no process manages it; 0 if every task has finished."""
+    from windrow.cli.run_screen import span
+
+    told = options.run_of(args)
+    name = told.paths.name
+    if told.state in ACTIVE:
+        left_s = told.left_s(time.time())
+        left = "" if left_s is None else f", about {span(left_s)} left"
+        terminal.say(f"waiting for {name}{left}; windrow status -f {name} shows it")
+    pause_s = _LOOK_S
+    while told.state in ACTIVE or told.holder is not None:
+        time.sleep(pause_s)
+        pause_s = min(_SLOWER * pause_s, _LOOK_MOST_S)
+        told.refresh()
+    done = told.story.count(TaskState.FINISHED)
+    terminal.say(f"{name}: {told.state}, {done} of {len(told.story.tasks)} tasks are done")
+    if told.state == RunState.COMPLETE:
+        return 0
+    return 1
