@@ -2,9 +2,9 @@
 
 Rule 1: it only listens: what it heard is handed on as records, and believed when the manager has
 journaled them.
-Rule 2: one query asks for all jobs, soon after something happened and ever more rarely while
-nothing does: the queue's controller serves all users. Rule 3: a job is over when queue or agent say
-so, and its agent has had the time to say what it did.
+Rule 2: one query asks for all jobs, soon after one was submitted or lost and ever more rarely after
+that: the queue's controller serves all users. What agents tell of is not asked for.
+Rule 3: a job is over when queue or agent say so, and its agent has had the time to say what it did.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from windrow.manager.core import Core
 from windrow.model.attempt import DONE, Leaving
 from windrow.queues.port import JobState, JobStatus, Queue, QueueError
 from windrow.story import translate
-from windrow.story.events import JobEnded, JobStarted, JobTaken
+from windrow.story.events import JobEnded, JobKilled, JobStarted, JobTaken
 from windrow.story.journal import Record
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 POLL_S = 2.0
 """The least time between two queries of the queue."""
 SLOWEST_POLL_S = 30.0
-_SLOWER = 1.5
+_SLOWER = 2.0
 MANY = 32
 """Of more jobs than these, those that the queue does not call running are listened to in turn, this
 many at a time."""
@@ -150,8 +150,8 @@ class Hearing:
         if self.pace.is_due(self.steady_s()):
             records += self._ask_queue()
         records += self._endings()
-        if records:
-            self.pace.hurry()
+        if any(isinstance(record.event, JobKilled) for record in records):
+            self.pace.hurry()  # what agents tell of need not be asked for
         return records, offsets
 
     def answered(self) -> None:
@@ -214,7 +214,7 @@ class Hearing:
         records: list[Record] = []
         for word in words:
             self.note_sign_of_life(number, word)
-            if isinstance(word, event_file.AgentLeft):
+            if isinstance(word, event_file.AgentLeft) and word.why != DONE:
                 self.pace.hurry()  # the queue will soon say how it ended
             if (heard := self._here(translate.from_agent(number, self._timed(word)))) is not None:
                 self.placed[number].is_started |= isinstance(heard.event, JobTaken)
