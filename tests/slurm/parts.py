@@ -61,8 +61,7 @@ class Case(needs.Case):
     @property
     def settings(self) -> str:
         """The text of windrow.toml."""
-        share = {} if self.rests_on == TODAY else {"share": "cores"}
-        lines = [f"{key} = {_toml(value)}" for key, value in {**share, **self.queue}.items()]
+        lines = [f"{key} = {_toml(value)}" for key, value in self.queue.items()]
         return "\n".join(["[queues.slurm]", *lines, ""])
 
 
@@ -272,7 +271,7 @@ WHOLE = (
     Case("nodes as the user says: tasks that fill one", many(4), queue={"share": "nodes"}, where=THIN, parts=False, bill={"cpu": (4, 16)}),  # noqa: E501
     Case("nodes as the user says, with GPUs", many(2, gpus=1), queue={"share": "nodes"}, where=GPU, parts=False, bill={"gres/gpu": (2, 4)}),  # noqa: E501
     Case("nodes as the site says: a task of a core", many(1), queue={"partition": "whole"}, where=THIN, parts=False, bill={"cpu": 4, "mem": 2000}, rests_on=TODAY),  # noqa: E501
-    Case("nodes as the site says: a wide level", many(12), queue={"partition": "whole"}, where=CPUS, parts=False, bill={"gres/gpu": 0}),  # noqa: E501
+    Case("nodes as the site says: a wide level", many(12), queue={"partition": "whole"}, where=CPUS, parts=False, bill={"gres/gpu": 0}, rests_on="whole nodes that spare GPUs"),  # noqa: E501
     Case("nodes as the site says: tasks one by one", many(3), "individual", queue={"partition": "whole"}, parts=False, bill={"jobs": 3}, rests_on=TODAY),  # noqa: E501
     Case("nodes as the site says: a GPU", many(1, gpus=1), queue={"partition": "whole"}, where=GPU, parts=False, bill={"gres/gpu": 2}, rests_on=TODAY),  # noqa: E501
     Case("nodes as the site says: much memory", many(1, memory="7000MiB"), queue={"partition": "whole"}, where=BIG, parts=False, bill={"cpu": 8}, rests_on=TODAY),  # noqa: E501
@@ -280,7 +279,7 @@ WHOLE = (
     Case("a task on two nodes", many(1, nodes=2), where=THIN, parts=False, bill={"node": 2, "cpu": 8}, rests_on=TODAY),  # noqa: E501
     Case("a task on four nodes", many(1, nodes=4), where=THIN, parts=False, bill={"node": 4, "cpu": 16}, rests_on=TODAY),  # noqa: E501
     Case("a task on both nodes with GPUs", many(1, nodes=2, gpus=2), where=GPU, parts=False, bill={"gres/gpu": 4, "node": 2}, rests_on=TODAY),  # noqa: E501
-    Case("all cores and all memory of a node", many(1, cores=8, memory="15000MiB"), where=BIG, parts=False, bill={"cpu": 8, "mem": 16000}, rests_on=TODAY),  # noqa: E501
+    Case("all cores and all memory of a node", many(1, cores=8, memory="15000MiB"), where=BIG, parts=False, bill={"cpu": 8, "mem": (15000, 16000)}, rests_on=TODAY),  # noqa: E501
     Case("a whole node by its name", many(1, nodes=1), queue={"extra": ["--nodelist=n4"]}, where=("n4",), parts=False, bill={"cpu": 4}, rests_on=TODAY),  # noqa: E501
     Case("whole nodes of a reservation", many(1, nodes=1), queue={"extra": ["--reservation=ours"]}, reservation="n2,n7", where=("n2", "n7"), parts=False, rests_on=TODAY),  # noqa: E501
     Case("whole nodes with a feature", many(1, nodes=2), queue={"constraint": "big"}, where=BIG, parts=False, bill={"node": 2}, rests_on=TODAY),  # noqa: E501

@@ -127,6 +127,7 @@ def test_a_task_that_takes_more_than_its_node_gets_a_larger_one(
     policing: SlurmCluster, tmp_path: Path
 ) -> None:
     """Slurm kills the whole job, and says why in what the job prints, not by its state."""
+    (tmp_path / "windrow.toml").write_text('[queues.slurm]\nshare = "nodes"\n')
     (tmp_path / "w.yaml").write_text(
         f"name: w\ntasks:\n  - id: a\n    memory: 150MB\n    runtime: 1m\n"
         f'    command: ["{sys.executable}", "-c", "{TAKE.format(mib=400)}"]\n'

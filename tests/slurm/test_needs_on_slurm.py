@@ -1,5 +1,5 @@
 """Needs of tasks on a real Slurm whose nodes differ: thin ones, some with GPUs, one with much
-memory and disk.
+memory and disk. Jobs have whole nodes; those of parts are in `test_parts_on_slurm`.
 
 `WINDROW_FULL=1` runs every case instead of a sample.
 """
@@ -118,5 +118,6 @@ def test_doctor_tells_what_each_kind_of_node_has(
 
 @pytest.mark.parametrize("case", CASES if IS_FULL else CASES[:2], ids=str)
 def test_tasks_get_what_they_need(case: Case, mixed: SlurmCluster, tmp_path: Path) -> None:
+    (tmp_path / "windrow.toml").write_text('[queues.slurm]\nshare = "nodes"\n')
     run(case, tmp_path, "slurm", {**mixed.env, **private(tmp_path)}, SHAPES)
     mixed.wait(mixed.is_free, "an empty queue after the run", "slurmctld", timeout_s=20.0)

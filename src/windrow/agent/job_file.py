@@ -130,7 +130,8 @@ class JobFile:
     own, as the user wrote it: the node expands variables; empty: they are not used. `small_bytes`:
     outputs up to this size leave their node at once, if the job has several: they cost little,
     and are not lost with it. `has_parts`: its `nodes` are parts of nodes, of which a machine may
-    give it several.
+    give it several. `takes`: before it leaves it takes the tasks of another job that has not
+    started, and so on. `holds`: tasks are held to the memory and the cores that they state.
     """
 
     run: str
@@ -160,6 +161,8 @@ class JobFile:
     share: str = ""
     small_bytes: int = 0
     has_parts: bool = False
+    takes: bool = False
+    holds: bool = False
 
     @property
     def shape(self) -> NodeShape:
@@ -194,6 +197,8 @@ _SELDOM = (
         "share",
         "small_bytes",
         "has_parts",
+        "takes",
+        "holds",
     ),
 )
 """What is written only if it says something: so most files stay as they have been."""

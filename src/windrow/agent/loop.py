@@ -143,7 +143,7 @@ class Loop:
 
     def _work(self) -> Generator[float, None, tuple[Leaving, int]]:
         """Until nothing is left, or the agent has to stop: why it ends, and the exit code."""
-        while not self._core.is_done or self._is_kept():
+        while not self._core.is_done or self._is_kept() or self._takes_more():
             now = self._clock.now()
             if self._wake.stop_signal is not None and not self._gives_time(now):
                 return self._stopped(self._wake.stop_signal)
@@ -175,7 +175,7 @@ class Loop:
             for start in starts:
                 self._crew.start(start.nodes[0], self._order(start))
             self._remove_checkpoints()
-            if self._core.is_done and not self._is_kept():
+            if self._core.is_done and not self._is_kept() and not self._takes_more():
                 break
             yield self._pause_s()
             self._collect()
@@ -184,6 +184,11 @@ class Loop:
         ):  # which ended the last tasks before it came here
             return self._stopped(self._wake.stop_signal)
         return self._why_short or DONE, 0
+
+    def _takes_more(self) -> bool:
+        """Whether there is more to do here: the tasks of a job that has not started."""
+        is_leaving = self._core.is_draining or self._why_short or self._wake.stop_signal
+        return self._job.takes and not is_leaving and self._desk.take_more(self._clock.now())
 
     def _is_kept(self) -> bool:
         """Whether the nodes are kept although there is nothing to do: more may come."""
@@ -415,6 +420,7 @@ class Loop:
             commit=str(self._folder.commits / start.spec.commit) if start.spec.commit else "",
             is_local=bool(self._job.scratch) and start.spec.may_be_local,
             holder=self._core.home_of(start.spec.task, self._job.job),
+            is_held=self._job.holds,
         )
 
     def _gpus(self, start: StartAttempt) -> tuple[int, ...] | None:

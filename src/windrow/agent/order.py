@@ -53,7 +53,8 @@ class Order:
     a node that has a disk of its own; None: it runs on the shared files. `temporary`: outputs that
     are deleted when nothing needs them any more. `mounts` and `extracts` as in a `model.Step`.
     `hosts`: the nodes that it has, or has a part of, `cores` on each; `is_whole`: it has them to
-    itself. Without hosts nothing is known.
+    itself. Without hosts nothing is known. `is_held`: to its `cores`, and to its `memory_bytes`, if
+    it states some (`holding`).
     """
 
     task: int
@@ -79,6 +80,8 @@ class Order:
     hosts: tuple[str, ...] = ()
     cores: int = 1
     is_whole: bool = False
+    memory_bytes: int = 0
+    is_held: bool = False
 
 
 def to_line(value: Order | Attempt) -> bytes:
@@ -152,6 +155,7 @@ def order_for(
     commit: str = "",
     holder: int = 0,
     is_local: bool = False,
+    is_held: bool = False,
 ) -> Order:
     """What a node is told to execute for an attempt on these nodes. It goes by the task's number,
     or by a key.
@@ -192,6 +196,8 @@ def order_for(
         hosts=tuple(hosts),
         cores=need.cores,
         is_whole=bool(whole),
+        memory_bytes=0 if whole else spec.memory_bytes,
+        is_held=is_held and not whole,
     )
 
 

@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from windrow.agent.data import mounts
+from windrow.agent.holding import LOOK_S, Cores, Memory
 from windrow.agent.launchers import Launchers
 from windrow.agent.machine import MemoryKills, shown, takers
 from windrow.agent.order import Committed, Order
@@ -34,6 +35,7 @@ from windrow.deletion import discard
 from windrow.files import NO_SPACE, disk_faults, free_bytes, is_of_disk, patiently
 from windrow.model.attempt import Attempt
 from windrow.model.cause import Cause
+from windrow.model.size import format_memory
 
 if TYPE_CHECKING:
     from windrow.agent.data.node_data import FileMove, NodeData
@@ -88,6 +90,9 @@ class Runner:
         self._programs: dict[tuple[str, str], str] = {}
         self._own_peak_kib = 0
         self._memory_kills = MemoryKills()
+        self._memory = Memory()
+        self._cores = Cores(environ)
+        self._look_at = 0.0
         self._launchers = Launchers(self._environ)
         self._null = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
         self.data: NodeData | None = None
@@ -150,6 +155,8 @@ class Runner:
             return 0.0
         if self._awaited or self._commits:
             return LOOK_EVERY_S
+        if self._memory.is_watching:
+            return max(0.0, self._look_at - time.monotonic())
         return None
 
     def collect(self) -> list[Attempt]:
@@ -164,6 +171,10 @@ class Runner:
             if pid in self._running:
                 self._reaped(pid, os.waitstatus_to_exitcode(status), usage)
         now = time.monotonic()
+        if self._memory.is_watching and now >= self._look_at:
+            self._look_at = now + LOOK_S
+            for group in self._memory.look():
+                _kill_group(group)
         if self.data is not None:
             self.data.collect()
         awaited = self._awaited
@@ -305,11 +316,18 @@ class Runner:
         if data is not None:
             before = data.view.entering(given.workdir)
         try:
-            pid = self._started(command, env, out, before)
+            with (
+                self._cores.bound(order.task, order.cores)
+                if order.is_held
+                else contextlib.nullcontext()
+            ):
+                pid = self._started(command, env, out, before)
         except (OSError, ValueError) as error:
             self._not_started(order, out, 127, _cannot_start(order, error) + _discarded(outputs))
             return
         self._running[pid] = _Running(given, out, outputs)
+        if order.is_held and order.memory_bytes:
+            self._memory.begin(pid, order.memory_bytes)
 
     def _started(
         self, command: tuple[str, ...], env: dict[str, str], out: int, before: tuple[str, ...]
@@ -355,6 +373,8 @@ class Runner:
         """A process has ended: its attempt has failed, or its outputs are looked at."""
         running = self._running.pop(pid)
         order = running.order
+        self._cores.end(order.task)
+        taken_bytes = self._memory.end(pid)
         ended = Attempt(
             order.task,
             order.attempt,
@@ -367,6 +387,10 @@ class Runner:
         out_of_memory = code in _KILLED and self._memory_kills.is_new()
         if ended.why:
             ended = self._failed(pid, running, ended, out_of_memory=out_of_memory)
+        if taken_bytes and ended.signal == signal.SIGKILL:
+            why = f"it took {format_memory(taken_bytes)} of memory, and states "
+            why += f"{format_memory(order.memory_bytes)}: it was killed"
+            ended = replace(ended, why=why, cause=Cause.MEMORY)
         if os.fstat(running.out).st_size == 0 and (ended.why or not running.outputs):
             _remove(order.out)
         if ended.why or (outputs := running.outputs) is None:
@@ -398,8 +422,7 @@ class Runner:
         if lost := self._lost_volume(running.order, self._data_for(running.order)):
             cause = Cause.VOLUME
             why = f"{why}; {lost}"
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(pid, signal.SIGKILL)
+        _kill_group(pid)
         why += _discarded(running.outputs)
         return replace(ended, why=why, cause=_blamed(cause, running.outputs), tail=tail)
 
@@ -487,6 +510,11 @@ class Runner:
             then(missing)
         else:
             self._awaited.append(_Awaited(paths, time.monotonic() + patience_s, then, to_start))
+
+
+def _kill_group(group: int) -> None:
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(group, signal.SIGKILL)
 
 
 def _opened(path: str) -> int:

@@ -33,6 +33,10 @@ _COMMAND_MAX = 4000
 _COMMIT_MAX = 64
 
 
+CAP = 16
+"""The most jobs of a run, unless its user says otherwise."""
+
+
 @dataclass(frozen=True, slots=True)
 class RunRequest:
     """What the user wants: a workflow, executed on a queue by a strategy, under these terms.
@@ -51,7 +55,7 @@ class RunRequest:
     objective: Objective = "makespan"
     deadline_s: int | None = None
     think: int = 1
-    cap: int = 16
+    cap: int = CAP
     margin: float = 1.2
     max_nodes: int | None = None
     copies: int = 1

@@ -136,6 +136,7 @@ def _slurm(
         cluster=table.cluster,
         extra=("--export=NONE", *table.extra) if far else table.extra,
         share=table.share,
+        memory=table.memory,
     )
     if far:
         return SlurmQueue(profile, **far)

@@ -95,6 +95,7 @@ class SiteTable(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     max_node_hours: _Amount = None
     price: Annotated[_Number, Meta(description="a number of at least 0")] = 0.0
     speed: Annotated[float, Meta(gt=0, le=_MOST, description="a number above 0")] = 1.0
+    hold: bool = True
     attributes: Annotated[dict[str, _Said], Meta(description='a table such as {gpu = "a100"}')] = {}
     shares_files_with: Annotated[
         tuple[str, ...] | None, Meta(description='a list such as ["here"]')
@@ -172,6 +173,7 @@ class SlurmTable(SiteTable, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         tuple[str, ...], Meta(description='a list of options such as ["--licenses=x:1"]')
     ] = ()
     share: Annotated[Literal["", "nodes", "cores"], Meta(description='"nodes" or "cores"')] = ""
+    memory: Annotated[Literal["", "default"], Meta(description='"default", or left out')] = ""
 
 
 class PbsTable(SiteTable, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from windrow.agent.machine import this_machine
+from windrow.app.facts import CAP
 from windrow.app.queues import open_queue
 from windrow.app.settings import settings_of
 from windrow.errors import UserError, WindrowError
@@ -31,6 +32,9 @@ if TYPE_CHECKING:
 
 Ints = NDArray[np.int64]
 
+_NARROW_CAP = 4 * CAP
+"""The most jobs of a run that asks for parts of nodes, unless its user says otherwise: they are
+narrow, and many start sooner than few."""
 OVERHEAD_S = 15
 """What a job needs beside its tasks: to start its agent, and to leave in good order."""
 
@@ -73,6 +77,7 @@ def site_of(
         attributes=said.attributes,
         hazard=said.hazard,
         sharing=limits.sharing,
+        holds=said.hold,
         **more,
     )
 
@@ -185,6 +190,9 @@ class Reached:
         if not found:
             return
         task = workflow.task(found[0])
+        if site.sharing is not None and (why := site.sharing.refusal(task.need, site.kinds)):
+            fix = f"lower what it needs in {self.file}, or use another queue, QOS or account"
+            raise UserError(f"task {task.id} needs more than {on} gives a job: {why}; {fix}")
         key, needs, has = missing(task.need, site)
         is_machine = limits.starts_at_once
         is_all = site.shape == this_machine()
@@ -331,7 +339,10 @@ def reach(
             limits = queue.limits()
         else:
             queue = queue.in_parts(usual_part(workflow, limits.kinds, sharing))
-    site = site_of(name, limits, queue, cap=order.cap, max_nodes=order.max_nodes)
+    cap = order.cap
+    if cap == CAP and limits.sharing is not None:
+        cap = _NARROW_CAP
+    site = site_of(name, limits, queue, cap=cap, max_nodes=order.max_nodes)
     place = place or place_of(queue)
     learned = known_hazard(place, time.time())
     said = site.hazard.preemption_rate
@@ -345,9 +356,9 @@ def usual_part(workflow: Workflow, kinds: Sequence[NodeKind], sharing: Sharing) 
     for need, runtime_s in zip(workflow.needs(), workflow.runtime_s.tolist(), strict=True):
         part = sharing.part_for(need)
         work_s[part] += runtime_s * part.cores
-    every = [part for part, _ in work_s.most_common()]
-    held = (part for part in every if any(sharing.parts_on(part, kind.shape) for kind in kinds))
-    return next(held, every[0])
+    every = (part for part, _ in work_s.most_common())
+    held = (part for part in every if sharing.parts_of_job(part, kinds))
+    return next(held, NodeShape(1, sharing.core_bytes))
 
 
 def sites_again(order: RunRequest, facts: RunFacts, workflow: Workflow) -> list[Reached]:

@@ -150,7 +150,7 @@ class _Lines:
 
     def _say_state(self, number: int, job: JobStory) -> None:
         tasks = count(len(job.plan.all_tasks), "task")
-        nodes = count(job.plan.nodes, "node")
+        nodes = count(job.plan.nodes, job.plan.unit)
         line = f"job {number} ({tasks} on {nodes}) {job.state}"
         if job.note:
             line += f": {job.note}"

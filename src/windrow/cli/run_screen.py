@@ -49,7 +49,8 @@ def summary(told: RunView, now_s: float) -> list[str]:
     lines = [*_head(told), *_times(told, now_s, end_s), *_kept_open(told)]
     if not is_active:
         lines += [*_waits(told, end_s), *_node_time(told, end_s)]
-    lines += [*_by_site(told.story, end_s), *_failures(told), *_lateness(told, end_s)]
+    lines += _by_site(told.story, end_s, told.facts.node_cores)
+    lines += [*_failures(told), *_lateness(told, end_s)]
     if told.state == RunState.RUNNING:
         for node in told.story.avoidance.at(now_s):
             lines.append(f"avoiding {node.node} until {clock(node.until_s)}: {node.why}")
@@ -121,7 +122,7 @@ def _next_step(told: RunView) -> list[str]:
     return []
 
 
-def _by_site(story: RunStory, end_s: float) -> list[str]:
+def _by_site(story: RunStory, end_s: float, node_cores: int) -> list[str]:
     """What went where; nothing if there is one site."""
     sites = sorted({job.plan.site for job in story.jobs.values() if job.plan.site})
     if not sites:
@@ -135,7 +136,7 @@ def _by_site(story: RunStory, end_s: float) -> list[str]:
             f", {sum(job.state is stage for job in jobs)} {stage}"
             for stage in (JobStage.RUNNING, JobStage.WAITING)
         ]
-        allocated = node_span(allocated_s(jobs, end_s))
+        allocated = node_span(allocated_s(jobs, end_s, node_cores))
         lines.append(f"at {site}: {count(len(jobs), 'job')}{''.join(now)}, {allocated} allocated")
     return lines
 

@@ -32,7 +32,8 @@ from windrow.strategies.levels import levels_text
 KINDS = ("cuts", "sizes", "pairs", "splits", "single", "hold")
 _STEP = 1.5  # between numbers of nodes
 _SIZES = 6  # numbers of nodes that are tried for one job, at most
-_SHARES = (1.0, 0.5, 0.25)  # of the nodes that a part of a split could use
+# Of the nodes that a part of a split could use; of parts of nodes, a job may have a single one.
+_SHARES = (1.0, 0.5, 0.25)
 _SPARE = (0.25, 1.0)  # parts of the run for which a job may ask beside, where that costs no wait
 _SPARE_WAITING = 0.25  # the most of them for a job that has to wait
 
@@ -132,7 +133,7 @@ class Courses:
         for count in sorted({2, min(4, most), most}):
             dealt = deal(parts, view.work.expected_s, count)
             name = f"{levels_text(0, cut)} in {count} jobs"
-            for share in _SHARES:
+            for share in _SHARES if view.work.site.sharing is None else (*_SHARES, 0.0):
                 rank = 3
                 if count == most and share == 1.0:
                     rank = 1
@@ -268,5 +269,7 @@ def _side_by_side(view: View, dealt: Sequence[Sequence[int]], share: float) -> t
             leeway = 0
         else:
             leeway = binary_leeway(view, nodes, run, view.busy_s)[0]
-        jobs.append(JobPlan(tuple(heap), nodes, run, view.request(run + leeway), leeway))
+        takes = view.work.site.sharing is not None
+        requested_s = view.request(run + leeway)
+        jobs.append(JobPlan(tuple(heap), nodes, run, requested_s, leeway, takes=takes))
     return tuple(jobs)

@@ -24,6 +24,7 @@ from statistics import fmean, pstdev
 from windrow.errors import UserError
 from windrow.foresight.course import LONG_QUEUE, Course, Futures, Sampling
 from windrow.foresight.courses import KINDS, Courses, dealt_jobs, padded, unhurried
+from windrow.foresight.narrow import best_end_s, narrow
 from windrow.model import NEVER_S, format_duration, is_never
 from windrow.model.wording import percent
 from windrow.strategies.base import Candidate, Decision, JobPlan, Objective, View
@@ -111,15 +112,22 @@ class Foresight:
         )
         return replace(aim, plays=plays, futures=futures)
 
+    def has_to_wait(self, view: View) -> bool:
+        """Whether nothing is decided now, however the queue looks."""
+        return not view.can_submit or (view.jobs_waiting > 0 and not view.individually)
+
     def decide(self, view: View) -> Decision:
         """The jobs of the course with the best outcome, when no own job waits."""
-        if not view.can_submit or (view.jobs_waiting and not view.individually):
+        if self.has_to_wait(view):
             return Decision()
         wide = (view.work.workflow.nodes > view.work.cluster_nodes) & view.left
         if (
             view.futures is None or wide.any()
         ):  # with tasks that cannot start now no future has an end
             plain = Glume().decide(view)
+            beside = narrow(view) if plain.jobs else None
+            if beside is not None and beside.end_s < best_end_s(plain):
+                plain = beside.instead_of(plain)
             if plain.jobs:
                 why = f"no simulated futures here, so decided as glume: {plain.why}"
             else:

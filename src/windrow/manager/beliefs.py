@@ -121,7 +121,8 @@ class Job:
     def note_use(self, at_s: int) -> None:
         """It is gone: its site remembers what it had of nodes."""
         if self.started_s is not None:
-            self.at.used_node_s += self.plan.nodes * max(0, at_s - self.started_s)
+            nodes = self.at.site.nodes_held(self.plan.nodes, self.plan.part)
+            self.at.used_node_s += nodes * max(0, at_s - self.started_s)
 
     def note_pace(self, task: int, at_s: int) -> None:
         """A task of it is done: its site, one of several, remembers how long that took beside what
@@ -285,7 +286,7 @@ class AtSite:
     avoidance: Avoidance = field(default_factory=Avoidance)
     individually: bool = False
     jobs: int = 0
-    used_node_s: int = 0
+    used_node_s: float = 0
     group: tuple[AtSite, ...] = ()
     trouble: str = ""
     paces: deque[float] = field(default_factory=lambda: deque(maxlen=_PACES))

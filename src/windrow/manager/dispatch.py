@@ -256,6 +256,8 @@ class Dispatch:
             share=self.share if self.scratch else "",
             small_bytes=self.small_bytes if self.scratch else 0,
             has_parts=plan.part is not None,
+            takes=plan.takes,
+            holds=core.jobs[number].at.site.holds and plan.part is not None,
         )
 
     def _is_by_losses(self, plan: JobPlan) -> bool:

@@ -28,7 +28,7 @@ from windrow.model.cause import Cause
 from windrow.queues.port import JobState, OutcomeUnknown, Queue, QueueError, SpecError
 from windrow.story import events as e
 from windrow.story.journal import PredictedStart, Record
-from windrow.strategies.base import Decision, JobPlan, OwnJob, View, decided
+from windrow.strategies.base import Decision, JobPlan, LooksAhead, OwnJob, View, decided
 
 if TYPE_CHECKING:
     from windrow.forecast.guard import Guard
@@ -401,7 +401,10 @@ class Outpost:
         if len(at.group) > 1:
             view = replace(view, forecast=shortened(view.forecast, self.part_waited))
         jobs = (job for job in self.run.core.jobs.values() if job.at is at and job.taken_by is None)
-        kept_node_s = at.used_node_s + sum(job.plan.nodes * job.plan.requested_s for job in jobs)
+        plans = (job.plan for job in jobs)
+        kept_node_s = at.used_node_s + sum(
+            site.nodes_held(plan.nodes, plan.part) * plan.requested_s for plan in plans
+        )
         return Offer(
             at.name,
             view,
@@ -440,6 +443,9 @@ class Outpost:
             forecaster.waits_s if self.guard is None else self.guard.bounded(forecaster.waits_s)
         )
         view = core.view(int(now_s), waits_s, self.at.name)
+        strategy = self.run.strategy
+        if isinstance(strategy, LooksAhead) and strategy.has_to_wait(view):
+            return view
         if self.open_nodes is not None:
             view = view.within(self.open_nodes())
         is_blind = self.guard is not None and not self.guard.sees_all()

@@ -103,11 +103,16 @@ class Sharing:
         return int(min(there.get(name, 0) // amount for name, amount in wanted))
 
     def parts_of_job(self, part: NodeShape, kinds: Sequence[NodeKind]) -> int:
-        """How many of these parts one job can have of all these nodes, if they are empty."""
+        """How many of these parts one job can have of all these nodes, if they are empty; those
+        with devices are on one node."""
         each = sorted(
             ((self.parts_on(part, kind.shape), kind.count) for kind in kinds), reverse=True
         )
-        left = sum(count for _, count in each) if self.most_nodes is None else self.most_nodes
+        left = sum(count for _, count in each)
+        if self.most_nodes is not None:
+            left = self.most_nodes
+        if _devices(part):
+            left = 1
         found = 0
         for parts, count in each:
             found += parts * min(count, left)
@@ -123,6 +128,23 @@ class Sharing:
         spare = _devices(node) - _devices(part)
         plain = (kind.shape for kind in kinds if not _devices(kind.shape) - _devices(part))
         return not spare or not any(self.parts_on(part, shape) for shape in plain)
+
+    def refusal(self, need: Need, kinds: Iterable[NodeKind]) -> str:
+        """Why no job may have a part for this need although some node has it; empty if one may, or
+        none has."""
+        part = self.part_for(need)
+        if not any(replace(self, most_cores=None).parts_on(part, kind.shape) for kind in kinds):
+            return ""
+        if self.most_cores is not None and part.cores > self.most_cores:
+            return f"a job may have {self.most_cores} cores of a node"
+        most = self.most_parts(part)
+        if most is None or most[0]:
+            return ""
+        return most[1]
+
+    def holds(self, need: Need, kinds: Sequence[NodeKind]) -> bool:
+        """Whether a job may have a part for this need."""
+        return self.parts_of_job(self.part_for(need), kinds) > 0
 
     def most_parts(self, part: NodeShape) -> tuple[int, str] | None:
         """How many such parts a user may have at a time, and who says so; None: any number."""

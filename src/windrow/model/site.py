@@ -46,7 +46,8 @@ class Site:
     runs are kept there; setup: what the shell of a job does before its agent starts. attributes:
     what the user says of it, for conditions. hazard: how jobs there are lost, as far as it is
     known; max_preemptions: how often a task may be preempted there before it goes elsewhere.
-    sharing: how users share nodes, if jobs here are to have parts of them (`model.parts`).
+    sharing: how users share nodes, if jobs here are to have parts of them (`model.parts`). holds:
+    whether tasks in such parts are held to what they state.
     """
 
     name: str
@@ -70,6 +71,7 @@ class Site:
     hazard: Hazard = NO_HAZARD
     max_preemptions: float = 2
     sharing: Sharing | None = None
+    holds: bool = True
     settings: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -112,6 +114,13 @@ class Site:
             **{name.lower(): v for name, v in self.attributes.items()},
         }
         return [own | kind.shape.amounts() for kind in self.kinds]
+
+    def nodes_held(self, nodes: int, part: NodeShape | None) -> float:
+        """To how many nodes these nodes or parts come, by what the site charges for them."""
+        if part is None or self.sharing is None:
+            return nodes
+        billing = self.sharing.billing
+        return nodes * billing.of(part) / (billing.of(self.shape) or 1.0)
 
     def walltime_s(self, requested_s: int) -> int | None:
         """How long a job may take for which this time was requested. None: as long as it needs."""

@@ -170,10 +170,12 @@ def attempt_s(attempt: TaskAttempt, until_s: float) -> float:
     return 0.0
 
 
-def allocated_s(jobs: Iterable[JobStory], until_s: float) -> float:
+def allocated_s(jobs: Iterable[JobStory], until_s: float, node_cores: int) -> float:
     """The node time that jobs had. One that another took over held no nodes of its own."""
     return sum(
-        job.plan.nodes * (ran_s(job, until_s) or 0.0) for job in jobs if job.taken_by is None
+        job.plan.nodes_held(node_cores) * (ran_s(job, until_s) or 0.0)
+        for job in jobs
+        if job.taken_by is None
     )
 
 
@@ -191,7 +193,7 @@ def node_time(run: RecordedRun, job: int | None = None) -> NodeTime:
         jobs = story.jobs
     else:
         jobs = {job: story.jobs[job]}
-    allocated = allocated_s(jobs.values(), until_s)
+    allocated = allocated_s(jobs.values(), until_s, cores)
     used = lost = copies = cpu_s = 0.0
     for task in range(len(story.tasks)) if job is None else story.jobs[job].plan.all_tasks:
         for attempt in story.tasks[task].attempts:
@@ -297,7 +299,7 @@ def data_node_s(run: RecordedRun) -> float:
         ]
         mine = busy.get(number, [])
         both = mine + [wait for wait in waits if wait[0] < wait[1]]
-        total += job.plan.nodes * sum(
+        total += job.plan.nodes_held(max(1, run.cores)) * sum(
             sign * (b - a) for part, sign in ((both, 1), (mine, -1)) for a, b in _union(part)
         )
     return total

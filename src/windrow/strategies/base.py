@@ -35,7 +35,8 @@ class JobPlan:
     one and leave it empty.) `copies`: tasks of other jobs that it runs as well; the first attempt
     to finish counts. `offered_s`: how long running jobs with idle nodes may take it over before it
     is submitted. `part`: if it asks for parts of nodes, what each has; `nodes` is then how many.
-    (Strategies count parts as nodes, and leave it empty: see `decided`.)
+    (Strategies count parts as nodes, and leave it empty: see `decided`.) `takes`: when it is done
+    it takes the tasks of other jobs that have not started.
     """
 
     tasks: tuple[int, ...]
@@ -47,6 +48,20 @@ class JobPlan:
     copies: tuple[int, ...] = ()
     offered_s: int = 0
     part: NodeShape | None = None
+    takes: bool = False
+
+    def nodes_held(self, node_cores: int) -> float:
+        """How many nodes of so many cores it holds: whole ones, or the share that its parts are."""
+        if self.part is None:
+            return self.nodes
+        return self.nodes * self.part.cores / node_cores
+
+    @property
+    def unit(self) -> str:
+        """What `nodes` counts, for people."""
+        if self.part is None:
+            return "node"
+        return "part"
 
     @property
     def all_tasks(self) -> tuple[int, ...]:
@@ -203,6 +218,9 @@ Objective = Literal["makespan", "node-hours", "balanced", "cost"]
 class LooksAhead(Strategy, Protocol):
     """A strategy that wants `View.futures`, and can be told what to aim at and how hard to
     think."""
+
+    def has_to_wait(self, view: View) -> bool:
+        """Whether it decides nothing now, however the queue looks: then no one need look."""
 
     def aimed(
         self,

@@ -110,9 +110,14 @@ class Offer:
         longest_s = self.view.work.expected_s[list(job.tasks)].max(initial=1) * self.pace
         return self.hazard.expected_s(job.nodes, run_s, float(longest_s), again_s)
 
+    def nodes_held(self, job: JobPlan) -> float:
+        """To how many nodes a job comes here, by what the site charges."""
+        work = self.view.work
+        return work.site.nodes_held(job.nodes, work.part_of(np.array(job.all_tasks)))
+
     def objection(self, jobs: Sequence[JobPlan]) -> str:
         """Why these jobs cannot go here though they fit; empty if they can."""
-        if sum(job.nodes * job.requested_s for job in jobs) > self.node_s:
+        if sum(self.nodes_held(job) * job.requested_s for job in jobs) > self.node_s:
             return "it would use more than max_node_hours allows"
         w = self.view.work.workflow
         tasks = [task for job in jobs for task in job.tasks if self.room_bytes < inf]
@@ -143,7 +148,7 @@ class _Outlook:
     @cached_property
     def used_s(self) -> list[float]:
         """The node time that each job should take, with its losses."""
-        return [job.nodes * there.held_s(job) for there, job in self.placed]
+        return [there.nodes_held(job) * there.held_s(job) for there, job in self.placed]
 
     @cached_property
     def node_s(self) -> int:

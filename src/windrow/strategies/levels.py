@@ -168,7 +168,7 @@ class Work:
         self._levels: dict[bytes, Levels] = {}
         self._steps_left = _STEPS
         self.kept_runs: dict[tuple[bool, NodeShape], Ints] = {}  # for `compiled`
-        self._held = [workflow.fits(kind.shape) for kind in self.kinds]
+        self._held = [self._holds(kind.shape) for kind in self.kinds]
         self._is_alike = _alike(workflow, np.arange(len(workflow)))
         self._narrower: dict[int, Work] = {}
         self._refuse_misfits()
@@ -183,6 +183,15 @@ class Work:
             kinds = parts_of(self.workflow.needs(tasks), kinds, self.site.sharing) or kinds
         resources = self.workflow.resources
         return tuple(replace(kind, shape=kind.shape.only(resources)) for kind in kinds)
+
+    def _holds(self, shape: NodeShape) -> Mask:
+        """Which tasks such nodes or parts hold; parts with devices only those that need some."""
+        held = self.workflow.fits(shape)
+        if self.site.sharing is not None:
+            there = dict(shape.counts)
+            for name, needed in self.workflow.counts.items():
+                held &= (needed > 0) == (there.get(name, 0) > 0)
+        return held
 
     def _job_nodes(self) -> int:
         if self.site.sharing is None:
@@ -415,6 +424,10 @@ class Work:
 
 def misfits(workflow: Workflow, site: Site) -> list[int]:
     """The tasks that could not run even if all nodes of the site were empty."""
+    if site.sharing is not None:
+        needs = workflow.needs()
+        held = {need: site.sharing.holds(need, site.kinds) for need in set(needs)}
+        return [task for task, need in enumerate(needs) if need.nodes or not held[need]]
     able = sum(
         (kind.count * workflow.fits(kind.shape) for kind in site.kinds),
         np.zeros(len(workflow), dtype=np.int64),

@@ -89,3 +89,27 @@ def test_tasks_that_were_adopted_know_what_was_done_here() -> None:
     core.drain("given up", 3.0, job=0)
     assert core.is_closed(0)
     assert core.is_done
+
+
+@pytest.mark.slow
+def test_who_is_done_takes_the_tasks_of_a_job_that_has_not_started(run: Run) -> None:
+    for job, task in ((1, 1), (2, 2)):
+        run.write(shell(task, "true"), job=job, takes=True)
+    run.write(shell(3, "true"), job=3, takes=True, nodes=1, cores=2)
+    run.folder.claim(3).write_text("")  # which has started
+    assert run.run(shell(0, "true"), takes=True) == (0, "")
+    assert [run.finished(job) for job in (0, 1, 2, 3)] == [[0], [1], [2], []]
+
+
+@pytest.mark.slow
+def test_who_is_done_leaves_a_job_for_which_there_is_no_time(run: Run) -> None:
+    run.write(shell(1, "true", expected_s=900.0), job=1, takes=True)
+    assert run.run(shell(0, "true"), takes=True) == (0, "")
+    assert not run.folder.claim(1).exists()
+
+
+@pytest.mark.slow
+def test_a_job_of_another_kind_takes_nothing(run: Run) -> None:
+    run.write(shell(1, "true"), job=1)
+    assert run.run(shell(0, "true")) == (0, "")
+    assert not run.folder.claim(1).exists()

@@ -28,7 +28,7 @@ def test_a_task_of_a_core_takes_a_core_and_the_memory_that_goes_with_it() -> Non
 
 def test_nodes_with_devices_are_left_to_those_who_need_them() -> None:
     assert parts_of([Need(1)], [GPUS], PLAIN)[0].count == 2 * 8
-    assert parts_of([Need(1, counts=(("gpus", 1),))], KINDS, PLAIN)[0].count == 2 * 2
+    assert parts_of([Need(1, counts=(("gpus", 1),))], KINDS, PLAIN)[0].count == 2
 
 
 def test_memory_for_the_agent_is_added_if_it_costs_nothing() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import pytest
 from tests.unit.queues.test_slurm_text import site
@@ -10,7 +11,7 @@ from tests.unit.queues.test_slurm_text import site
 from windrow.app.queues import open_queue
 from windrow.errors import UserError
 from windrow.queues.command import Answer
-from windrow.queues.port import QueueError
+from windrow.queues.port import JobSpec, QueueError
 from windrow.queues.slurm.profile import SlurmProfile
 from windrow.queues.slurm.queue import SlurmQueue
 
@@ -131,3 +132,36 @@ def test_what_may_change_is_no_wrong_setting(answer: Answer) -> None:
 def test_who_names_two_partitions_is_told_how_to_use_both() -> None:
     with pytest.raises(UserError, match=r"leave it out and use --on short,long$"):
         SlurmProfile(partition="short,long")
+
+
+@pytest.mark.parametrize(
+    ("option", "key"), [("--exclusive", 'share = "cores"'), ("--mem", 'memory = "default"')]
+)
+def test_options_that_a_site_does_not_want_are_named_with_the_setting(
+    option: str, key: str
+) -> None:
+    usual = site()
+
+    def run(argv: Sequence[str], **how: Any) -> Answer:
+        if argv[0] == "sbatch" and any(one.startswith(option) for one in argv):
+            return Answer(1, "", "sbatch: error: not on this machine\n")
+        if argv[0] == "sbatch":
+            return Answer(0, "7\n", "sbatch: Job 7 to start at 1794747722 using 1 processors\n")
+        return usual(argv, **how)
+
+    with pytest.raises(UserError) as caught:
+        SlurmQueue(env={}, run=run).check()
+    assert f"this site accepts no job with {option}: sbatch: error: not on this machine" in str(
+        caught.value
+    )
+    assert key in str(caught.value)
+
+
+def test_nothing_is_said_of_memory_where_a_site_does_not_want_it() -> None:
+    queue = SlurmQueue(SlurmProfile(memory="default"), env={}, run=site())
+    (command,) = queue.commands([JobSpec("a", 1, 60, ("true",), "/", "/out")])
+    assert "--mem" not in command
+    (command,) = SlurmQueue(env={}, run=site()).commands(
+        [JobSpec("a", 1, 60, ("true",), "/", "/out")]
+    )
+    assert "--mem=0" in command

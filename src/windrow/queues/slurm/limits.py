@@ -121,13 +121,15 @@ def _sharing(
     profile: SlurmProfile,
 ) -> Sharing | None:
     """How these nodes are shared; None if jobs are to have whole ones."""
-    if profile.share != "cores":
+    if profile.share == "nodes":
         return None
-    if why := why_whole(config, partition):
+    if not (why := why_whole(config, partition)):
+        return sharing_of(config, partition, nodes, bounds)
+    if profile.share == "cores":
         raise UserError(
             f'share = "cores" is not possible here: jobs have whole nodes ({why}); leave it out'
         )
-    return sharing_of(config, partition, nodes, bounds)
+    return None
 
 
 def _limits(

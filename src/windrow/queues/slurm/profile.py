@@ -50,7 +50,8 @@ class SlurmProfile:
     """Where jobs go and whom they are charged to; empty means what the site does by default.
 
     `share`: "nodes", if jobs are to have whole ones whatever the partition allows, or "cores", if
-    they are to have parts; empty: as the partition has it.
+    they are to have parts; empty: as the partition has it. `memory`: "default", if jobs are to say
+    nothing of memory.
     """
 
     partition: str = ""
@@ -60,6 +61,7 @@ class SlurmProfile:
     cluster: str = ""
     extra: tuple[str, ...] = ()
     share: str = ""
+    memory: str = ""
 
     def __post_init__(self) -> None:
         for name in ("partition", "account", "qos", "cluster"):

@@ -47,7 +47,7 @@ from windrow.queues.slurm.profile import (
     ignored_variables,
     with_environment,
 )
-from windrow.queues.slurm.sharing import Counted
+from windrow.queues.slurm.sharing import LONG_S, Counted
 from windrow.queues.slurm.text import SlurmNode
 from windrow.queues.spec import check_spec
 
@@ -90,6 +90,7 @@ class SlurmQueue(BatchQueue):
         self._hides = False  # whether jobs are hidden, as was seen so far
         self.part: NodeShape | None = None
         """In what nodes and jobs are counted, if these are parts of nodes (`in_parts`)."""
+        self._takes_any = False  # nodes for such parts, by the last look: all others are in use
         clean = _clean(given)
         # The format of times is not for sbatch in earnest: the job would inherit it.
         super().__init__(clean, {**clean, "SLURM_TIME_FORMAT": "%s"}, timeout_s, run)
@@ -168,7 +169,7 @@ class SlurmQueue(BatchQueue):
             limits = replace(self.limits(), nodes=self._counted(first.part).most(), max_nodes=None)
             shape = self._parts(first.nodes, first.part, first.limit_s, first.avoid)
         check_spec(first, limits, f"partition {self._site.partition}")
-        job = [*self._to_cluster(["sbatch", "--parsable"]), *shape]
+        job = [*self._to_cluster(["sbatch", "--parsable"]), *self._allowed(shape)]
         if first.notice_s and not any(
             option.startswith("--signal") for option in self.profile.extra
         ):
@@ -238,6 +239,12 @@ class SlurmQueue(BatchQueue):
         options += text.gres_option(devices, self.profile.extra)
         return options + self._excluding([*self._site.kept_out, *counted.others, *avoid])
 
+    def _allowed(self, options: Iterable[str]) -> list[str]:
+        """These options, without a word on memory if the site wants none."""
+        if not self.profile.memory:
+            return list(options)
+        return [option for option in options if not option.startswith("--mem")]
+
     def _own_options(self) -> list[str]:
         """What the profile says. Of a list of nodes each job would have to have all: jobs are kept
         off all others instead."""
@@ -259,7 +266,23 @@ class SlurmQueue(BatchQueue):
         site = self._site
         assert site.limits.sharing is not None, "else there are no parts"
         every = site.nodes if nodes is None else nodes
-        return Counted(site.limits.sharing, part, every, site.pool)
+        return Counted(site.limits.sharing, part, every, site.pool, is_any=self._takes_any)
+
+    def _counted_now(
+        self, part: NodeShape, nodes: Sequence[SlurmNode], jobs: Sequence[OthersJob], now_s: float
+    ) -> Counted:
+        """The same; nodes that are kept for others count if there is room on them, and none on all
+        the rest for long."""
+        self._takes_any = False
+        usual = self._counted(part, nodes)
+        if usual.free_in_s(jobs, self._user, now_s) <= LONG_S:
+            return usual
+        self._takes_any = True
+        every = self._counted(part, nodes)
+        if every.free_in_s(jobs, self._user, now_s) == 0:
+            return every
+        self._takes_any = False
+        return usual
 
     def _to_cluster(self, argv: Sequence[str]) -> list[str]:
         """The command for the profile's cluster. (sacctmgr knows all clusters, and is told which in
@@ -332,7 +355,7 @@ class SlurmQueue(BatchQueue):
         usable = sum(node.is_usable for node in nodes)
         offered = sum(node.is_open and node.name in self._site.pool for node in nodes)
         if self.part is not None:
-            counted = self._counted(self.part, nodes)
+            counted = self._counted_now(self.part, nodes, jobs, time.time())
             usable = counted.parts()
             offered = counted.parts(is_open=True)
             jobs = counted.jobs(jobs, self._user)
@@ -409,13 +432,28 @@ class SlurmQueue(BatchQueue):
             )
             what = f"{named or 'your defaults'}{self._sources}"
             raise UserError(f"Slurm accepts no job with {what}: {answer.words}; {allowed}")
+        if is_sure and not answer.is_good:
+            self._refuse_unwelcome(answer)
 
-    def _try(self, nodes: int, walltime_s: int) -> Answer:
+    def _refuse_unwelcome(self, answer: Answer) -> None:
+        """UserError if the site refuses an option that jobs can do without, as its own rules for
+        submissions may (`job_submit`)."""
+        walltime_s = min(60, self.limits().max_walltime_s or 60)
+        for option, key in (("--mem", 'memory = "default"'), ("--exclusive", 'share = "cores"')):
+            if self._try(1, walltime_s, without=option).is_good:
+                raise UserError(
+                    f"this site accepts no job with {option}: {answer.words}; set {key} in "
+                    "[queues.slurm] of windrow.toml"
+                )
+
+    def _try(self, nodes: int, walltime_s: int, without: str = "--help") -> Answer:
+        """What Slurm says of such a job, without options that begin so."""
         if self.part is None:
             shape = self._shape(nodes, walltime_s)
         else:
             shape = self._parts(nodes, self.part, walltime_s)
-        argv = ["sbatch", "--test-only", *shape, "--output=/dev/null"]
+        given = [option for option in self._allowed(shape) if not option.startswith(without)]
+        argv = ["sbatch", "--test-only", *given, "--output=/dev/null"]
         return self._command(argv, stdin="#!/bin/sh\n:\n")
 
     def cancel(self, ids: Collection[str]) -> None:

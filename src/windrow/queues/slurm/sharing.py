@@ -11,6 +11,7 @@ memory takes from others if that is more; a job that shares its nodes with no on
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from math import inf
 
 from windrow.model.parts import Billing, Sharing
 from windrow.model.resources import GPUS, NodeShape
@@ -20,6 +21,8 @@ from windrow.queues.slurm.text import SlurmNode
 from windrow.queues.slurm.tres import Bound
 
 _COUNTS_CORES = ("cons_tres", "cons_res")
+LONG_S = 300.0
+"""So long must all other nodes be in use before tasks without GPUs take nodes with GPUs."""
 _GIB = 1 << 30
 _UNITS = {"": 1 << 20, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 
@@ -121,7 +124,8 @@ def _billing(config: Mapping[str, str], partition: Mapping[str, str]) -> Billing
 class Counted:
     """A partition's nodes and jobs, counted in parts that are all like ours.
 
-    `nodes` are all of the partition; `names` those that our jobs may have.
+    `nodes` are all of the partition; `names` those that our jobs may have. `is_any`: also those
+    with devices that such parts do not need.
     """
 
     def __init__(
@@ -130,6 +134,8 @@ class Counted:
         part: NodeShape,
         nodes: Sequence[SlurmNode],
         names: Iterable[str],
+        *,
+        is_any: bool = False,
     ) -> None:
         self.sharing = sharing
         self.part = part
@@ -139,7 +145,12 @@ class Counted:
         self._ours = {
             node.name: node
             for node in nodes
-            if node.name in allowed and sharing.is_for(part, node.shape, kinds)
+            if node.name in allowed
+            and (
+                sharing.parts_on(part, node.shape)
+                if is_any
+                else sharing.is_for(part, node.shape, kinds)
+            )
         }
         self._cores = {node.name: node.shape.cores for node in nodes}
 
@@ -183,6 +194,15 @@ class Counted:
                 counted += nodes
                 found.append(replace(job, nodes=nodes))
         return found
+
+    def free_in_s(self, jobs: Iterable[OthersJob], me: str, now_s: float) -> float:
+        """How long at least until one of these parts is free, if running jobs take what they
+        requested; 0: one is."""
+        running = [job for job in self.jobs(jobs, me) if job.is_running]
+        if self.parts(is_open=True) > sum(job.nodes for job in running):
+            return 0.0
+        ends = ((job.started_s or now_s) + job.requested_s for job in running)
+        return max(0.0, min(ends, default=inf) - now_s)
 
     def past(self, jobs: Iterable[PastJob]) -> list[PastJob]:
         """The same for jobs of the past."""

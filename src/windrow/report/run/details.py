@@ -141,7 +141,7 @@ def _said(told: RecordedRun, decision: DecisionStory, jobs: list[int]) -> Iterat
             limit = f"{span(job.limit_s)} requested"
         yield (
             f"job {number}: {count(len(plan.all_tasks), 'task')} on "
-            f"{count(plan.nodes, 'node')}, {limit}"
+            f"{count(plan.nodes, plan.unit)}, {limit}"
         )
     if len(jobs) > 12:
         yield f"and {len(jobs) - 12:,} more jobs"

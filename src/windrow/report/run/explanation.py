@@ -136,7 +136,7 @@ def explain_job(run: RecordedRun, number: int) -> list[str]:
 
 def _job_head(run: RecordedRun, number: int) -> str:
     job = run.story.jobs[number]
-    where = count(job.plan.nodes, "node")
+    where = count(job.plan.nodes, job.plan.unit)
     if job.plan.site:
         where += f" at {job.plan.site}"
     return f"job {number}: {_tasks_of(job.plan, run.story.workflow.ids)} on {where}, {job.state}"
