@@ -15,17 +15,20 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from windrow.agent.order import absolute
+from windrow.app.strategies import find_strategy
 from windrow.manager.inbox import LATE_FILES_S
 from windrow.manager.terms import CopyRules
 from windrow.model import Runnable, Step, Task, Workflow
 from windrow.model.checkpoint import Checkpoint
 from windrow.model.failures import Failures
 from windrow.model.hazard import Hazard
+from windrow.model.parts import Sharing
 from windrow.records.runnable_file import record_of
 from windrow.storage.admission import ORDERS
 from windrow.storage.demand import SpaceLimit, demand_of
 from windrow.story.events import TasksAdded
 from windrow.strategies import Work, whole_seconds
+from windrow.strategies.base import Decision, Strategy, View
 from windrow.trials.virtual.bounds import Bounds
 from windrow.trials.virtual.causes import (
     Watch,
@@ -84,6 +87,9 @@ class VirtualScenario:
 
     local: int = 0
     """1: jobs use disks of their nodes."""
+    parts: int = 0
+    """1: jobs ask for parts of nodes, and who is done takes the tasks of a job that has not
+    started."""
 
     worse: int = 0
     """1: machines fail and forget, and what goes wrong may last."""
@@ -130,6 +136,9 @@ class Feature(NamedTuple):
 FEATURES: Mapping[str, Feature] = {
     "far": Feature("far", "a second place, with files of its own, for every second task"),
     "disks": Feature("local", "nodes have disks, on which jobs keep files"),
+    "parts": Feature(
+        "parts", "jobs have parts of nodes, and take the tasks of others that have not started"
+    ),
     "checkpoints": Feature("checkpoints", "tasks write some, and jobs are shorter than some tasks"),
     "temporary": Feature("temporary", "most files are deleted at their last reader"),
     "space": Feature("space", "what files take is limited"),
@@ -345,6 +354,9 @@ def _run(
     run.scratch = str(folder / "disks") if scenario.local else ""
     limit_s = _LIMIT_S if scenario.checkpoints else None
     run.site = replace(run.site, hazard=Hazard.of_mean(horizon_s / 2), max_request_s=limit_s)
+    if scenario.parts:
+        run.site = replace(run.site, sharing=Sharing(core_bytes=1 << 30, even_bytes=1 << 30))
+        run.strategy = Taking(find_strategy(strategy))
     run.bounds = _bounds(scenario, takes)
     if scenario.worse or scenario.kind in WORSE:  # the folder's file system may show things late
         run.patience_s = LATE_FILES_S
@@ -359,6 +371,23 @@ def _run(
     if scenario.space:
         _limit_space(run, runnable, folder / "work", chance)
     return run
+
+
+@dataclass(frozen=True)
+class Taking:
+    """A strategy whose jobs take the tasks of those that have not started."""
+
+    strategy: Strategy
+
+    @property
+    def name(self) -> str:
+        """That of the strategy."""
+        return self.strategy.name
+
+    def decide(self, view: View) -> Decision:
+        """Its jobs, which do so."""
+        decision = self.strategy.decide(view)
+        return replace(decision, jobs=tuple(replace(job, takes=True) for job in decision.jobs))
 
 
 def _faults(scenario: VirtualScenario, horizon_s: int, chance: random.Random) -> list[Fault]:
