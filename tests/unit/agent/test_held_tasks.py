@@ -11,8 +11,9 @@ import pytest
 from tests.waiting import wait_until
 
 from windrow.agent.holding import Cores, Memory, held_bytes
-from windrow.agent.order import Attempt, Order
+from windrow.agent.order import Order
 from windrow.agent.runner import Runner
+from windrow.model.attempt import Attempt
 from windrow.model.cause import Cause
 from windrow.model.size import format_memory
 
