@@ -105,7 +105,7 @@ def test_page_markdown_and_json_hold_every_cell() -> None:
         assert f"| {policy} |" in markdown
         assert f"{PRINTED['table_2'][policy][0]:,} / 10" in markdown
     assert "0.70 / 0.70" in page
-    assert "http" not in page
+    assert "://" not in page
     assert page.count("<svg") > 12
     assert len(json.loads(json.dumps(told, allow_nan=False))["table_1"]) == 32
     assert [b.title.split(":")[0] for b in found.blocks][:1] == ["Table I"]

@@ -298,6 +298,10 @@ def test_help_by_its_word(capsys: pytest.CaptureFixture[str]) -> None:
         assert f"usage: windrow {command}" in capsys.readouterr().out
     with pytest.raises(SystemExit):
         main(["help"])
+    short = capsys.readouterr().out
+    assert len(short.splitlines()) <= 30
+    assert "More: windrow help COMMAND; windrow help all" in short
+    assert main(["help", "all"]) == 0
     assert "inspect a run:" in capsys.readouterr().out
     assert main(["help", "lgos"]) == 2
     assert "did you mean logs?" in capsys.readouterr().err
