@@ -97,7 +97,14 @@ SERIES = (
         5,
         lambda x: lublin(20_000, load=x),
     ),
-    Series("all at once", "jobs", False, (500, 1_000, 2_000, 4_000, 8_000), 3, at_once),
+    Series(
+        "all at once",
+        "jobs",
+        False,
+        (500, 1_000, 2_000, 4_000, 8_000, 16_000, 32_000),
+        3,
+        at_once,
+    ),
     Series(
         "more nodes, wide jobs", "nodes", False, NODES, 4, lambda n: lublin(50_000, nodes=int(n))
     ),

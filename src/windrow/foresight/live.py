@@ -99,13 +99,15 @@ class Ahead:
         requests: Requests,
         elsewhere: Sequence[OwnJob] = (),
     ) -> Callable[[Sampling], Futures] | None:
-        """Futures as of the twin's last reading; None if it cannot be played. `own` are own jobs
-        by queue id.
+        """Futures as of the twin's last reading; None if it cannot be played, or need not be.
+        `own` are own jobs by queue id.
 
         `elsewhere`: jobs at other sites, whose tasks are done when they should end.
         Times of own jobs are seconds since the epoch, as everywhere outside.
         """
         snapshot = self._read_as_known(own)
+        if self._is_alone_on_one(view, snapshot):
+            return None
         if not view.can_submit or not self._knows_enough(view, snapshot):
             return None
         by_state = sorted(snapshot.jobs, key=lambda job: not job.is_running)
@@ -151,6 +153,12 @@ class Ahead:
             self.observer.look(snapshot, self._mine)
             self._last = snapshot
         return snapshot
+
+    def _is_alone_on_one(self, view: View, snapshot: Snapshot) -> bool:
+        """Whether there is one node and nobody else: then nothing is ahead that a look could tell,
+        and kernels need not be loaded, or compiled, for it."""
+        is_alone = all(job.id in self._mine for job in snapshot.jobs)
+        return is_alone and view.work.cluster_nodes == 1 and not snapshot.closures
 
     def _knows_enough(self, view: View, snapshot: Snapshot) -> bool:
         """Whether there are no other jobs, or enough is known of them for as long as what is left

@@ -75,8 +75,9 @@ class QueuePast:
 
 def past_of(cluster: Cluster) -> QueuePast:
     """The past of a simulated cluster: the log's jobs up to now, with the run times of those that
-    are gone."""
-    rows = cluster.arrived(_REMEMBERED)
+    are gone. How many are there now takes nothing away from the past."""
+    there = cluster.jobs_waiting + cluster.jobs_running
+    rows = cluster.arrived(max(_REMEMBERED, 2 * there))
     if not len(rows):
         return QueuePast(rows, cluster.now_s)
     return QueuePast(rows, int(rows[0, SUBMIT]))
@@ -94,12 +95,13 @@ def failures_of(cluster: Cluster, since_s: int) -> Failures:
 
 
 class RunPredictor:
-    """Draws run times. One for each decision: it remembers the shares of each user."""
+    """Draws run times. One for each decision: it remembers what it knows of each user."""
 
     def __init__(self, past: QueuePast, how: str) -> None:
         self._past = past
         self._how = how
         self._shares: dict[int, Floats] = {}
+        self._means: dict[int, float] = {}
 
     def draw(self, rows: Ints, elapsed_s: Ints, draw: np.random.Generator) -> Ints:
         """A run time for each row (requested time, user) of a job that has run for `elapsed_s` and
@@ -109,29 +111,42 @@ class RunPredictor:
         )  # drawn even if it is not used: what is drawn next must not depend on the way
         if self._how == "requests":
             return rows[:, 0].copy()
-        jobs = zip(rows.tolist(), elapsed_s.tolist(), chance.tolist(), strict=True)
         one = self._by_last_two if self._how == "last two" else self._by_share
-        drawn = [one(requested, user, elapsed, luck) for (requested, user), elapsed, luck in jobs]
-        return np.array(drawn, dtype=np.int64).reshape(-1)
+        drawn = np.zeros(len(rows), dtype=np.int64)
+        order = np.argsort(rows[:, 1], kind="stable")
+        users, begins = np.unique(rows[order, 1], return_index=True)
+        for user, mine in zip(users.tolist(), np.split(order, begins[1:]), strict=False):
+            drawn[mine] = one(user, rows[mine, 0], elapsed_s[mine], chance[mine])
+        return drawn
 
-    def _by_share(self, requested: int, user: int, elapsed: int, luck: float) -> int:
-        """From the user's shares, of which only those count that the job has not outlived."""
+    def _by_share(self, user: int, requested: Ints, elapsed: Ints, luck: Floats) -> Ints:
+        """From the user's shares, of which only those count that the job has not outlived; failing
+        these, from everybody's, or at any time that is left."""
         if user not in self._shares:
             self._shares[user] = self._past.shares_of(user)
-        for shares in (self._shares[user], self._past.everybody):
-            first = int(np.searchsorted(shares, elapsed / requested, side="right"))
-            if first < len(shares):
-                share = float(shares[first + int(luck * (len(shares) - first))])
-                return min(requested, max(elapsed + 1, round(share * requested)))
-        return min(requested, elapsed + 1 + int(luck * (requested - elapsed)))
+        drawn = np.minimum(requested, elapsed + 1 + (luck * (requested - elapsed)).astype(np.int64))
+        for shares in (self._past.everybody, self._shares[user]):  # the last one counts
+            first = np.searchsorted(shares, elapsed / requested, side="right")
+            left = len(shares) - first
+            place = np.minimum(first + (luck * left).astype(np.int64), len(shares) - 1)
+            if len(shares):
+                run = np.rint(shares[place] * requested).astype(np.int64)
+                run = np.minimum(requested, np.maximum(elapsed + 1, run))
+                drawn = np.where(left > 0, run, drawn)
+        return drawn
 
-    def _by_last_two(self, requested: int, user: int, elapsed: int, _luck: float) -> int:
+    def _by_last_two(self, user: int, requested: Ints, elapsed: Ints, _luck: Floats) -> Ints:
         """The mean of the user's last two (Tsafrir, Etsion and Feitelson, 2007); an outlived one is
         doubled."""
-        predicted = self._past.mean_run_s(user) or requested
-        while predicted <= elapsed:
-            predicted *= 2
-        return min(requested, max(1, round(predicted)))
+        if user not in self._means:
+            self._means[user] = self._past.mean_run_s(user)
+        predicted = np.full(len(requested), self._means[user])
+        if not self._means[user]:
+            predicted = requested.astype(np.float64)
+        while (predicted <= elapsed).any():
+            predicted = np.where(predicted <= elapsed, 2 * predicted, predicted)
+        run: Ints = np.rint(predicted).astype(np.int64)
+        return np.minimum(requested, np.maximum(1, run))
 
 
 def arrivals(

@@ -357,3 +357,25 @@ def test_a_task_that_only_larger_nodes_hold_ends_in_futures_too() -> None:
     assert futures is not None
     course = Course("all levels", (JobPlan((0,), 1, 180, 300),))
     assert futures(Sampling()).play(course, 0).makespan_s == 180
+
+
+class Lone(Changing):
+    """Nobody is there, on so many nodes."""
+
+    nodes = 1
+
+    def snapshot(self) -> Snapshot:
+        return Snapshot(self.now_s, self.nodes, ())
+
+
+def test_alone_on_one_node_there_is_nothing_to_look_ahead_to() -> None:
+    """With a second node there is."""
+    for nodes in (1, 2):
+        queue = Lone()
+        queue.nodes = nodes
+        twin = Twin(queue, lambda: 1000.0)
+        work = Work(Workflow.from_tasks("w", [Task("t", 60.0)]), np.full(1, 60), Site.of(nodes))
+        view = Core(work, Terms()).view(1000, twin.waits_s)
+        requests = Terms().requests(Site.of(nodes))
+        found = Ahead(twin).futures(view, {}, np.zeros(1, dtype=bool), requests)
+        assert (found is None) == (nodes == 1)
