@@ -67,7 +67,7 @@ JOB_S = 60.0
 queues."""
 SOON_S = 0.1
 """How long it may take until tasks that joined a run that is held are planned."""
-_REST = 8
+_REST = 40
 """How many times as long as a turn takes a manager rests while tasks join one by one."""
 if TYPE_CHECKING:
     from windrow.app.fetching import Fetching
