@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from tests.waiting import wait_until
+from tests.waiting import PATIENCE_S, wait_until
 
 import windrow
 from windrow import api
@@ -53,7 +53,7 @@ def test_a_run_from_its_start_to_its_report(here: Path) -> None:
     assert "exit code 1" in str(run.explain("use"))
     (here / "ok").touch()
     run.retry()
-    assert run.wait(60) == RunState.COMPLETE
+    assert run.wait(PATIENCE_S) == RunState.COMPLETE
     assert (here / "b").read_text() == "1\n"
     page = run.report(here / "page.html")
     assert "make" in page.read_text()
@@ -79,7 +79,7 @@ def test_tasks_join_a_run_that_is_over_and_one_that_is_not(here: Path) -> None:
         'tasks:\n  - {id: last, command: "cat c > d", inputs: c, outputs: d, runtime: 1s}\n'
     )
     assert run.add("last.yaml") == ("last",)
-    assert run.wait(60) == RunState.COMPLETE
+    assert run.wait(PATIENCE_S) == RunState.COMPLETE
     assert (here / "d").read_text() == "1\n"
 
 
@@ -129,7 +129,7 @@ def test_errors_are_those_of_the_command_line(here: Path) -> None:
         windrow.run("chain.yaml")
     with pytest.raises(windrow.UserError, match="did you mean make"):
         run.logs("mak")
-    assert windrow.run("chain.yaml", resume=True).wait(60) == RunState.FAILED
+    assert windrow.run("chain.yaml", resume=True).wait(PATIENCE_S) == RunState.FAILED
 
 
 def test_looking_starts_nothing_and_costs_little(here: Path) -> None:
@@ -181,7 +181,7 @@ def test_a_held_run_waits_for_tasks_and_does_them_on_the_nodes_that_it_has(here:
             wait_until(partial(is_finished, run, f"t{n}"))
         assert run.state == RunState.RUNNING
         assert not hold.is_over
-    assert run.wait(60) == RunState.COMPLETE
+    assert run.wait(PATIENCE_S) == RunState.COMPLETE
     taken = [event.job for event in run.events() if event.what == "JobTaken"]
     submitted = [event.job for event in run.events() if event.what == "JobSubmitted"]
     assert (submitted, taken) == ([0, 1], [2, 3]), "one job for all that joined"
@@ -198,14 +198,14 @@ def test_a_holder_that_dies_closes_its_run_and_one_whose_run_is_stopped_knows(he
         assert holder.stdout.readline() == "held\n"
         assert "held open for tasks to come by the test" in told_by_status(run.name)
         holder.kill()
-    assert run.wait(60) == RunState.COMPLETE
+    assert run.wait(PATIENCE_S) == RunState.COMPLETE
     closed = [event for event in run.events() if event.what == "RunClosed"]
     assert len(closed) == 1
     hold = run.hold(lease_s=0.6)
     run.cancel()
     wait_until(lambda: hold.is_over)
     hold.close()
-    assert run.wait(60) in (RunState.COMPLETE, RunState.STOPPED)
+    assert run.wait(PATIENCE_S) in (RunState.COMPLETE, RunState.STOPPED)
     with pytest.raises(windrow.UserError, match="lease"):
         run.hold(lease_s=0)
 
@@ -252,9 +252,9 @@ def test_a_program_adds_tasks_without_a_file(here: Path) -> None:
             with pytest.raises(windrow.UserError, match=words):
                 hold.add(NewTask(**wrong))
         assert len(run.tasks) == 4
-    assert run.wait(60) == RunState.COMPLETE
+    assert run.wait(PATIENCE_S) == RunState.COMPLETE
     assert run.add(NewTask(id="late", command="cp d late", inputs=["d"], outputs=["late"]))
-    assert run.wait(60) == RunState.COMPLETE
+    assert run.wait(PATIENCE_S) == RunState.COMPLETE
     assert (here / "late").exists()
 
 
@@ -282,11 +282,11 @@ def test_tasks_are_cancelled_and_changed_one_by_one(here: Path) -> None:
     assert "windrow retry long" in str(run.explain("long"))
     run.amend(Amendment(id="big", env={"BIG": "yes"}, memory="1MiB"))
     (here / "go").touch()
-    assert run.wait(60) == RunState.STOPPED
+    assert run.wait(PATIENCE_S) == RunState.STOPPED
     assert run.tasks["big"].state == "finished"
     assert not (here / "no").exists()
     run.amend(Amendment(id="long", command="touch no", runtime="1s"))
-    assert run.wait(60) == RunState.COMPLETE
+    assert run.wait(PATIENCE_S) == RunState.COMPLETE
     assert (here / "no").exists()
     with pytest.raises(windrow.UserError, match="task long has finished"):
         run.amend(Amendment(id="long", cores=1))

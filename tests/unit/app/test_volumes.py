@@ -91,7 +91,12 @@ tasks:
   - { id: b, command: "echo y >> $WINDROW_VOLUME_WORK/x", mounts: [work], after: a, runtime: 1s }
   - id: c
     command: |
-      [ -e NODE/died ] || { touch NODE/died; sleep 1.5; kill -9 $(ps -o ppid= $PPID); sleep 9; }
+      [ -e NODE/died ] || {
+        touch NODE/died
+        until grep -q 'task-TOLD' .windrow/runs/*/jobs/0/events; do sleep 0.1; done
+        kill -9 $(ps -o ppid= $PPID)
+        sleep 9
+      }
       cat $WINDROW_VOLUME_WORK/x > $WINDROW_VOLUME_WORK/y
     mounts: [work]
     after: b
@@ -105,11 +110,15 @@ tasks:
 def test_tasks_run_again_from_the_last_replica_of_a_lost_volume(
     rule: str, order: RunRequest, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    """The agent is killed while c runs, and with it goes what is on its node."""
+    """The agent is killed while c runs, when it has told of the copies that there will be. With it
+    goes what is on its node."""
+    told = {"always": "committed.*:1,", "cost-benefit": "committed.*:0,", "never": "started"}
     node = tmp_path_factory.mktemp("node")
     (tmp_path / "db").mkdir()
     (tmp_path / "db" / "x").write_text("x\n")
-    order.workflow.write_text(REPLICAS.replace("RULE", rule).replace("NODE", str(node)))
+    order.workflow.write_text(
+        REPLICAS.replace("RULE", rule).replace("NODE", str(node)).replace("TOLD", told[rule])
+    )
     paths = start_run(prepare(replace(order, scratch=str(node))))
     with managed(paths) as manager:
         manager.begin()
