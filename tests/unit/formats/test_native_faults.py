@@ -135,6 +135,7 @@ FAULTS = [
     (TASK + "    after: a\n", "wf.yaml:2: a comes after itself"),
     (TASK + "    inputs: f\n    outputs: [f]\n", "wf.yaml:2: a reads a file that it writes"),
     (TASK + "    inputs: f*\n", r"wf.yaml:4: a reads f\*, but no task writes such a file"),
+    (TASK + "    code: '{s}'\n", r"wf.yaml:4: \{s\} stands for nothing here; name it in matrix"),
     (
         TASK + "    outputs: '{s}'\n",
         r"wf.yaml:4: \{s\} stands for nothing here; name it in matrix, or write \{\{s\}\}",

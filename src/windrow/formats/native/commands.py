@@ -67,7 +67,7 @@ def refuse_unknown_placeholders(path: AnyPath, form: TaskForm, values: Mapping[s
     fields += [(field, (*_OF_TASK, *_LISTS)) for field in form.command]
     fields += [(field, _OF_TASK) for _, field in form.env]
     fields += [(field, ("id",)) for field in form.checkpoint_files]
-    fields += [(field, ()) for field in (*form.inputs, *form.outputs, *form.after)]
+    fields += [(field, ()) for field in (*form.inputs, *form.code, *form.outputs, *form.after)]
     if form.workdir is not None:
         fields.append((form.workdir, ()))
     fields += [(field, ()) for field in form.extract]
