@@ -57,14 +57,19 @@ def candidates(
     return [word for word in dict.fromkeys(found) if word.startswith(last)][:_MOST]
 
 
-def _of_command(words: Sequence[str], parser: argparse.ArgumentParser) -> Iterator[str]:
-    before, last = words[-2], words[-1]
-    options = {
+def options_of(parser: argparse.ArgumentParser) -> dict[str, argparse.Action]:
+    """What may be given to a command, by name."""
+    return {
         name: action
         for action in parser._actions  # argparse tells of them in no other way
         if action.help is not argparse.SUPPRESS
         for name in action.option_strings
     }
+
+
+def _of_command(words: Sequence[str], parser: argparse.ArgumentParser) -> Iterator[str]:
+    before, last = words[-2], words[-1]
+    options = options_of(parser)
     if before in options and options[before].nargs != 0:
         yield from _values(options[before], words)
     elif last.startswith("-"):

@@ -219,12 +219,34 @@ def _run(argv: Sequence[str]) -> int:
             command = "windrow"
         else:
             command = f"windrow {chosen}"
-        raise UserError(f"unrecognized arguments: {' '.join(unknown)}; see {command} --help")
+        told = f"unrecognized arguments: {' '.join(unknown)}; {_likely_meant(unknown, chosen)}"
+        raise UserError(f"{told}see {command} --help")
     if module is None:  # only options stood in front, or nothing at all
         parser.print_help()
         return 0
     _announce_compiling()
     return module.run(args) or 0
+
+
+def _likely_meant(unknown: Sequence[str], chosen: str | None) -> str:
+    """Options with a name like one that is unknown: of `--strategies` and `--strategy` each is
+    right somewhere."""
+    wrong = next((word.partition("=")[0] for word in unknown if word.startswith("--")), "")
+    if chosen is None or not wrong:
+        return ""
+    import difflib
+
+    from windrow.cli.completion import options_of
+
+    near = difflib.get_close_matches(wrong, options_of(_parser_of(chosen)), n=1, cutoff=0.75)
+    return f"did you mean {near[0]}? " if near else ""
+
+
+def _parser_of(chosen: str) -> Parser:
+    """The parser of what follows the name of a command."""
+    parser = Parser(add_help=True)
+    _module(chosen).add_arguments(parser)
+    return parser
 
 
 def _completed(words: Sequence[str]) -> list[str]:
@@ -235,11 +257,9 @@ def _completed(words: Sequence[str]) -> list[str]:
     words = _as_called_now(words) if len(words) > 1 else words
     if len(words) > 1:
         try:
-            module = _module(words[0])
+            parser = _parser_of(words[0])
         except WindrowError:
             return []
-        parser = Parser(add_help=True)
-        module.add_arguments(parser)
     return candidates(words, COMMANDS, parser)
 
 

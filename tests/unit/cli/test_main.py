@@ -104,7 +104,16 @@ def test_version(capsys: pytest.CaptureFixture[str]) -> None:
             "argument --nodes: 'none' is not a whole number from 1 to 10,000,000",
         ),
         (["simulate", "x.swf", "--from", "soon"], "argument --from: 'soon' is not a duration"),
-        (["simulate", "x.swf", "--polic", "easy"], "unrecognized arguments: --polic"),
+        (
+            ["simulate", "x.swf", "--polic", "easy"],
+            "unrecognized arguments: --polic easy; did you mean --policy? see windrow simulate",
+        ),
+        (
+            ["compare", "w.json", "--log", "l", "--strategy", "heft"],
+            "did you mean --strategies? see",
+        ),
+        (["run", "w.yaml", "--strategies=heft"], "did you mean --strategy? see"),
+        (["run", "w.yaml", "--zzz"], "unrecognized arguments: --zzz; see windrow run --help"),
         (["simulate", "missing.swf"], "missing.swf: no such file"),
         (["show", "missing.json"], "missing.json: no such file"),
         (["generate", "nothing", "-o", "x.json"], "unknown recipe 'nothing'"),
