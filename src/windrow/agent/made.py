@@ -44,6 +44,13 @@ class Made:
         """What a user should know: names that have changed."""
 
     @classmethod
+    def now(cls, runs: Path) -> Made:
+        """As a run that is yet to be kept in this folder would find them."""
+        run = str(runs / _MADE)  # which has no records of its own
+        lists_of.cache_clear()  # other runs may have ended since they were read
+        return cls(run)
+
+    @classmethod
     def beside(cls, out: str) -> Made:
         """As an attempt finds them whose output goes to the file `out` in the run's folder."""
         folder, _, _ = out.rpartition("/")

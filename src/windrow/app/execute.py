@@ -423,6 +423,8 @@ def managed(
             left = manager.dispatch.clean_up(manager.core)
             live_runs.leave(paths)
         journal.set_fact("trouble", manager.core.trouble)
+        if transfers is not None:
+            left = "; ".join(filter(None, (left, *transfers.kept)))
         journal.set_fact("left", left)
         aheads = [outpost.ahead for outpost in manager.outposts if outpost.ahead is not None]
         for ahead in aheads:

@@ -328,13 +328,14 @@ class Dispatch:
                 )
         return trouble
 
-    def make_way(self, paths: Iterable[str]) -> None:
+    def make_way(self, paths: Iterable[str]) -> list[str]:
         """These come home from where tasks made them: what is there and no run made is kept beside
-        it."""
+        it. What the user should know of that."""
         made = Made(str(self.folder.path))
         for path in paths:
             if not made.may_replace(path):
                 made.out_of_the_way(path)
+        return made.notes
 
     def arrived(self, files: Lifetimes, paths: Collection[str]) -> None:
         """These have come home from where tasks made them: record them as they are."""

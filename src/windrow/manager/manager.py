@@ -407,6 +407,8 @@ class Manager:
             if outpost.guard is not None
             for note in outpost.guard.notes
         ]
+        if self.transfers is not None:
+            notes += self.transfers.kept
         words = QueueWords(self.trouble_with_queue, reasons, tuple(notes))
         if words != self._queue_words:
             self.journal.set_fact("queue_words", words)

@@ -65,6 +65,8 @@ class Transfers:
         default_factory=dict
     )  # since when a place could not be cleaned up
     _changed: bool = True
+    kept: list[str] = field(default_factory=list)
+    """What was at home under the names of results, and where it is now: for the user."""
     _ways: set[str] = field(default_factory=set)
     """Where results were under way to, at home."""
 
@@ -292,7 +294,7 @@ class Transfers:
         """What has the name of a result at home, and no run made, is kept beside it. What comes
         there from now on is the result, also if only part of a lot arrives."""
         way = {f"{self.catalogue.paths.root}/{path}" for path in files} - self._ways
-        self.run.dispatch.make_way(way)
+        self.kept += self.run.dispatch.make_way(way)
         self._ways |= way
 
     def _is_due(self, what: object) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -85,3 +86,33 @@ def test_what_was_there_before_a_temporary_file_is_kept(here: Path) -> None:
         assert not (here / "a.x").exists()
         assert (here / "a.x.before-1").read_text() == "mine\n"
         assert not (here / "a.x.before-2").exists()
+
+
+def test_a_run_says_beforehand_what_is_kept_beside_its_outputs(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Also outputs of earlier runs, if the records of these are gone."""
+    write("id: a, command: 'echo a > {outputs}', outputs: a.x")
+    run = ["run", "w.yaml", "--again"]
+    for _ in range(2):
+        assert main(run) == 0
+        assert "before-1" not in capsys.readouterr().err
+    shutil.rmtree(here / ".windrow")
+    assert main(run) == 0
+    told = "1 file in the place of outputs will be kept as NAME.before-1, since no run in "
+    assert told in (words := capsys.readouterr().err)
+    assert words.splitlines()[0].endswith(": a.x")
+    assert sorted(path.name for path in here.glob("a.x*")) == ["a.x", "a.x.before-1"]
+    assert main(run) == 0
+    assert "before-1" not in capsys.readouterr().err
+
+
+def test_a_run_says_what_earlier_outputs_take_beside_its_limit(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write("id: a, command: 'head -c 9000 /dev/zero > {outputs}', outputs: {a.x: 9kB}")
+    run = ["run", "w.yaml", "--again", "--space", "10kB"]
+    assert main(run) == 0
+    assert "earlier outputs" not in capsys.readouterr().err
+    assert main(run) == 0
+    assert "earlier outputs take 9 kB beside the limit of 10 kB" in capsys.readouterr().err

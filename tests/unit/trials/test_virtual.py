@@ -10,6 +10,7 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -38,13 +39,14 @@ from windrow.storage.admission import Admission
 from windrow.storage.demand import SpaceLimit
 from windrow.story import local_places
 from windrow.story.events import (
+    FilesMoved,
     JobsPlanned,
     TaskDropped,
     TaskFailed,
     TaskFinished,
     TaskUndone,
 )
-from windrow.story.journal import Record, RunJournal
+from windrow.story.journal import QueueWords, Record, RunJournal
 from windrow.strategies import Work, whole_seconds
 from windrow.trials.compare import compare
 from windrow.trials.trial import run_trial
@@ -214,6 +216,31 @@ def test_tasks_wait_without_a_job_for_files_on_their_way() -> None:
         dropped = [one.event for one in run.records() if isinstance(one.event, TaskDropped)]
         assert any(event.lacks_files for event in dropped)
         run.close()
+
+
+def test_a_run_tells_which_files_results_from_elsewhere_found_in_their_place() -> None:
+    with scratch() as folder:
+        (folder / "work").mkdir()
+        runnable = braid(2, 3, folder / "work", random.Random(5))
+        run = VirtualRun(
+            folder / "run",
+            World(empty_queue(3), lambda _: 60),
+            runnable,
+            "level-by-level",
+            far=folder / "far",
+        )
+        for file in runnable.workflow.files:
+            (folder / "work" / file.id).write_text("of the user")
+        assert run.go_on()
+        with closing(RunJournal.open(run.path / "journal.sqlite")) as journal:
+            notes = QueueWords.read(journal.facts()).notes
+        moved = [one.event for one in run.records() if isinstance(one.event, FilesMoved)]
+        home = {path for event in moved if event.to == "" for path in event.files}
+        kept = {f"{folder}/work/{Path(path).name}.before-1" for path in home}
+        run.close()
+        assert kept
+        assert {note.rpartition(" ")[2] for note in notes} == kept
+        assert {Path(path).read_text() for path in kept} == {"of the user"}
 
 
 def test_what_is_gone_everywhere_is_made_again_when_its_reader_is_planned_once_more() -> None:

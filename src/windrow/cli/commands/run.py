@@ -128,6 +128,7 @@ def run(args: argparse.Namespace) -> int:
 def _run(args: argparse.Namespace) -> int:
     from windrow.app.execute import prepare, start_run
     from windrow.app.runs import latest_of, own_root, refuse_foreign_root
+    from windrow.app.standing import notes_on_standing
 
     if args.add is not None:
         return _add_tasks(args)
@@ -149,7 +150,8 @@ def _run(args: argparse.Namespace) -> int:
         return continuation.go_on(earlier, detached=args.detach, as_json=args.json)
     with terminal.waiting(f"reading {args.workflow}"):
         prepared = prepare(_order_of(args))
-    for note in (*prepared.runnable.workflow.repairs(), *prepared.notes):
+    standing = notes_on_standing(prepared.runnable, own_root(), prepared.order.space)
+    for note in (*prepared.runnable.workflow.repairs(), *prepared.notes, *standing):
         terminal.say(note)
     if prepared.guesses and not args.json:
         if prepared.guesses == 1:
