@@ -56,7 +56,7 @@ def settings(site: str) -> Settings:
         memory_mib=2000,
         select="select/cons_tres" if site == "shared" else "select/linear",
         accounting=True,
-        min_job_age_s=3600,
+        min_job_age_s=86400,  # a load of 300 jobs takes longer than an hour
         main="DefMemPerCPU=400" if site == "shared" else "",
         accounts=tuple(f"add user {user} account=science" for user in (OTHER, USER)),
     )
