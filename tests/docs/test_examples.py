@@ -74,6 +74,20 @@ def test_workflows_run(
     assert told["tasks"]["finished"] == told["tasks"]["total"]
 
 
+def test_the_example_of_checkpoints_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As a how-to shows it, but for less time."""
+    for source in ("checkpoints.yaml", "steps.py"):
+        text = (ROOT / "examples" / source).read_text()
+        text = text.replace('"0.25"', '"0.05"').replace("every: 3s", "every: 1s")
+        (tmp_path / source).write_text(text)
+    monkeypatch.chdir(tmp_path)
+    for name, value in a_home_of_its_own(tmp_path).items():
+        monkeypatch.setenv(name, value)
+    assert main(["run", "checkpoints.yaml"]) == 0
+    assert (tmp_path / "long.txt").exists()
+    assert not [*tmp_path.glob("state-*")]
+
+
 @pytest.mark.parametrize("block", SETTINGS, ids=lambda block: block.label)
 def test_settings_are_read(block: Block, tmp_path: Path) -> None:
     file = tmp_path / "windrow.toml"
