@@ -564,3 +564,18 @@ def latest_of(workflow: Path, root: Path) -> RunView | None:
                 f"windrow status -f {paths.name} shows it, windrow cancel {paths.name} stops it"
             )
     return latest
+
+
+def none_to_resume(workflow: Path, root: Path) -> UserError:
+    """Why there is no latest run of this workflow file."""
+    file = str(workflow.absolute())
+    for paths in reversed(all_runs(root)):
+        if facts_of(paths).workflow == file:
+            try:
+                RunView(paths)
+            except WindrowError as error:
+                return UserError(
+                    f"the latest run of {workflow}, {paths.name}, cannot be read ({error}); "
+                    "leave --resume out for a new one"
+                )
+    return UserError(f"there is no run of {workflow} here to resume; leave --resume out")

@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import sqlite3
 from collections import Counter
 from pathlib import Path
 
@@ -363,3 +364,17 @@ def test_options_count_even_if_there_is_nothing_to_do(capsys: pytest.CaptureFixt
         assert "is a run on" not in said(capsys)
     assert main(["run", "m.yaml", "--on", "small"]) == 0
     assert "m-1 is a run on local; --on small counts for a new run only (--again)" in said(capsys)
+
+
+def test_why_a_run_that_cannot_be_read_is_not_continued(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """A version of other records, say, or a damaged disk."""
+    assert main(["run", write(GOOD)]) == 0
+    with sqlite3.connect(find_run(None).journal) as db:
+        db.execute("UPDATE events SET body = '{\"no\": 1}' WHERE seq = 1")
+    db.close()
+    assert main(["run", "m.yaml", "--resume"]) == 2
+    told = said(capsys)
+    assert "the latest run of m.yaml, m-1, cannot be read (" in told
+    assert "leave --resume out for a new one" in told

@@ -127,7 +127,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _run(args: argparse.Namespace) -> int:
     from windrow.app.execute import prepare, start_run
-    from windrow.app.runs import latest_of, own_root, refuse_foreign_root
+    from windrow.app.runs import latest_of, none_to_resume, own_root, refuse_foreign_root
     from windrow.app.standing import notes_on_standing
 
     if args.add is not None:
@@ -137,7 +137,7 @@ def _run(args: argparse.Namespace) -> int:
     refuse_foreign_root(own_root())
     earlier = latest_of(Path(args.workflow), own_root())
     if earlier is None and args.resume:
-        raise UserError(f"there is no run of {args.workflow} here to resume; leave --resume out")
+        raise none_to_resume(Path(args.workflow), own_root())
     if args.dry_run:
         return _show_plan(args, earlier)
     if earlier is not None and not args.again:
