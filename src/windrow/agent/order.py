@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from windrow.agent.job_file import TaskSpec, tuples
 from windrow.model.attempt import Attempt
 from windrow.model.nodes import Need
-from windrow.model.resources import GPUS, NodeShape
+from windrow.model.resources import GPUS, NodeShape, gpu_type
 from windrow.model.volume import Extract, VolumeMount
 
 HOME = "home"
@@ -129,6 +129,7 @@ def task_env(
     counts = {
         f"WINDROW_RESOURCE_{name.upper()}" if name != GPUS else "WINDROW_GPUS": n
         for name, n in need.counts
+        if not gpu_type(name)
     }
     return (
         env

@@ -25,7 +25,7 @@ from windrow.formats.native.commands import shell_named
 from windrow.formats.native.places import Places
 from windrow.model import Step, Task
 from windrow.model.duration import parse_duration
-from windrow.model.resources import GPUS
+from windrow.model.resources import GPUS, Counts, gpu_type, typed_gpus
 from windrow.model.size import parse_size
 from windrow.records.compact import as_json
 from windrow.records.lock import holder_of
@@ -59,7 +59,7 @@ class NewTask:
     nodes: int = 0
     memory: int | str = 0
     disk: int | str = 0
-    gpus: int = 0
+    gpus: int | str = 0
     resources: Mapping[str, int] = field(default_factory=dict)
     runtime: float | str | None = None
     time_limit: float | str | None = None
@@ -83,7 +83,7 @@ class Amendment:
     nodes: int | None = None
     memory: int | str | None = None
     disk: int | str | None = None
-    gpus: int | None = None
+    gpus: int | str | None = None
     resources: Mapping[str, int] | None = None
     runtime: float | str | None = None
     time_limit: float | str | None = None
@@ -106,10 +106,10 @@ class Amendment:
         """The task as it is then, and how it is executed; settled."""
         counts = dict(task.counts)
         if self.resources is not None:
-            counts = {GPUS: counts[GPUS]} if GPUS in counts else {}
-            counts |= self.resources
+            counts = {name: n for name, n in counts.items() if _is_gpus(name)} | {**self.resources}
         if self.gpus is not None:
-            counts[GPUS] = self.gpus
+            counts = {name: n for name, n in counts.items() if not _is_gpus(name)}
+            counts |= _gpus(self.gpus)
         said = {
             "cores": self.cores,
             "nodes": self.nodes,
@@ -149,7 +149,7 @@ def record_of_new(tasks: Sequence[NewTask], workflow: Path, guess_s: float) -> R
 
 
 def _task(task: NewTask, guess_s: float) -> Task:
-    counts = dict(task.resources) | ({GPUS: task.gpus} if task.gpus else {})
+    counts = {**task.resources} | {name: n for name, n in _gpus(task.gpus) if n}
     return Task(
         id=task.id,
         runtime_s=guess_s if task.runtime is None else _seconds(task.runtime),
@@ -185,6 +185,20 @@ def _bytes(value: int | str) -> int:
     if isinstance(value, str):
         return parse_size(value)
     return value
+
+
+def _is_gpus(name: str) -> bool:
+    return name == GPUS or bool(gpu_type(name))
+
+
+def _gpus(value: int | str) -> Counts:
+    """What is counted for so many GPUs, or for so many of a type (`a100:2`)."""
+    if isinstance(value, int):
+        return ((GPUS, value),)
+    found = typed_gpus(value)
+    if found is None:
+        raise UserError(f"gpus are {value!r}; write a number, or a type with one: 'a100:2'")
+    return found
 
 
 def _refuse(task: NewTask, places: Places) -> None:

@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from windrow.model.nodes import Need
-from windrow.model.resources import GPUS, Counts, NodeShape
+from windrow.model.resources import GPUS, Counts, NodeShape, gpu_type
 from windrow.model.site import NodeKind
 
 AGENT_BYTES = 64 << 20
@@ -216,7 +216,8 @@ def _joined(parts: Sequence[NodeShape]) -> NodeShape:
 
 
 def _devices(shape: NodeShape) -> set[str]:
-    return {name for name, count in shape.counts if count}
+    """Named resources that there are; GPUs of whatever type are one of them."""
+    return {name for name, count in shape.counts if count and not gpu_type(name)}
 
 
 def _counts(need: Need) -> Counts:

@@ -18,11 +18,36 @@ GPUS = "gpus"
 NOT_NAMES = ("cores", "disk", "gpu", "memory", "nodes")
 """What no named resource may be called."""
 _NAME = re.compile(rf"(?!(?:{'|'.join(NOT_NAMES)})$)[A-Za-z][A-Za-z0-9_]{{0,63}}")
+_TYPE = "[A-Za-z0-9][A-Za-z0-9_.+-]{0,63}"
+_OF_TYPE = re.compile(rf"{GPUS}:({_TYPE})")
+_TYPED = re.compile(rf"({_TYPE}):(\d{{1,9}})")
 
 
 def is_name(name: str) -> bool:
     """Whether a named resource may be called so: tasks find it in a variable of that name."""
     return _NAME.fullmatch(name) is not None
+
+
+def gpus_of_type(kind: str) -> str:
+    """The name by which GPUs of a type are counted, beside `gpus`, which counts those of all
+    types."""
+    return f"{GPUS}:{kind}"
+
+
+def gpu_type(name: str) -> str:
+    """The type of GPUs that is counted by this name; empty if it counts something else."""
+    match = _OF_TYPE.fullmatch(name)
+    if match is None:
+        return ""
+    return match[1]
+
+
+def typed_gpus(text: str) -> Counts | None:
+    """What `a100:2` counts: GPUs, and those of that type; None if the text says something else."""
+    match = _TYPED.fullmatch(text)
+    if match is None:
+        return None
+    return ((GPUS, int(match[2])), (gpus_of_type(match[1]), int(match[2])))
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,10 +64,11 @@ class NodeShape:
     counts: Counts = ()
 
     def __str__(self) -> str:
+        typed = sum(count for name, count in self.counts if gpu_type(name))
         words = [
             amount_text(name, there)
             for name, there in self.amounts().items()
-            if there and there != math.inf
+            if there and there != math.inf and not (name == GPUS and there == typed)
         ]
         return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
 
@@ -94,6 +120,8 @@ def amount_text(name: str, amount: float) -> str:
     if name in ("memory", "disk"):
         return f"{format_memory(amount)} of {name}"
     word = {"cores": "core", GPUS: "GPU"}.get(name)
+    if kind := gpu_type(name):
+        word = f"{kind} GPU"
     if word is None:
         return f"{amount:,} {name}"
     plural = "" if amount == 1 else "s"

@@ -27,7 +27,7 @@ from windrow.errors import UserError
 from windrow.model.bounds import COUNT_MAX, DURATION_S_MAX, NODES_MAX, SIZE_BYTES_MAX
 from windrow.model.graph import Adjacency, CycleError, Ints, order_and_levels
 from windrow.model.nodes import Need
-from windrow.model.resources import Counts, NodeShape, is_name
+from windrow.model.resources import Counts, NodeShape, gpu_type, is_name
 
 Floats = NDArray[np.float64]
 
@@ -527,7 +527,7 @@ class Workflow:
 
     def _check_counts(self) -> None:
         for name, amounts in self.counts.items():
-            if not is_name(name):
+            if not is_name(name) and not gpu_type(name):
                 self._refuse(amounts != 0, amounts, f"{name!r} cannot be the name of a resource")
             is_out = (amounts < 0) | (amounts > COUNT_MAX)
             self._refuse(is_out, amounts, f"{name} must be from 0 to {COUNT_MAX:,}")

@@ -31,6 +31,18 @@ def test_nodes_with_devices_are_left_to_those_who_need_them() -> None:
     assert parts_of([Need(1, counts=(("gpus", 1),))], KINDS, PLAIN)[0].count == 2
 
 
+def test_a_task_has_gpus_of_the_type_that_it_names() -> None:
+    one, other = (
+        NodeKind(NodeShape(8, 6000 * MIB, counts=(("gpus", 2), (f"gpus:{kind}", 2))), 1)
+        for kind in ("a100", "v100")
+    )
+    typed = parts_of([Need(1, counts=(("gpus", 1), ("gpus:a100", 1)))], [one, other, BIG], PLAIN)
+    assert typed[0].count == 2
+    assert parts_of([Need(1, counts=(("gpus", 1),))], [one, other, BIG], PLAIN)[0].count == 2
+    assert not parts_of([Need(1, counts=(("gpus", 1), ("gpus:h100", 1)))], [one, other], PLAIN)
+    assert str(typed[0].shape) == "1 core, 400 MiB of memory and 1 a100 GPU"
+
+
 def test_memory_for_the_agent_is_added_if_it_costs_nothing() -> None:
     assert PLAIN.part_for(Need(1, 100 * MIB)).memory_bytes == 100 * MIB + AGENT_BYTES
     assert PLAIN.part_for(Need(1, 390 * MIB)).memory_bytes == 400 * MIB

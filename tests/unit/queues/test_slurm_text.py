@@ -24,6 +24,7 @@ from windrow.queues.slurm.text import (
     parse_closures,
     parse_count,
     parse_duration,
+    gres_option,
     parse_gres,
     parse_hosts,
     parse_nodes,
@@ -282,7 +283,10 @@ def test_limits_are_the_tightest(monkeypatch: pytest.MonkeyPatch) -> None:
     [
         ("(null)", ()),
         ("gpu:2", (("gpus", 2),)),
-        ("gpu:a100:2(S:0-1),gpu:v100:1(S:2,3)", (("gpus", 3),)),
+        (
+            "gpu:a100:2(S:0-1),gpu:v100:1(S:2,3)",
+            (("gpus", 3), ("gpus:a100", 2), ("gpus:v100", 1)),
+        ),
         (
             "shard:8,mps:100,lic:matlab:3,scratch:no_consume:1T,bandwidth:2K",
             (("bandwidth", 2048), ("lic", 3)),
@@ -292,6 +296,19 @@ def test_limits_are_the_tightest(monkeypatch: pytest.MonkeyPatch) -> None:
 )
 def test_what_gres_counts(gres: str, counts: Counts) -> None:
     assert parse_gres(gres) == counts
+
+
+@pytest.mark.parametrize(
+    ("counts", "option"),
+    [
+        ((("gpus", 2),), ["--gres=lic:1,gpu:2"]),
+        ((("gpus", 2), ("gpus:a100", 2)), ["--gres=lic:1,gpu:a100:2"]),
+        ((("gpus", 2), ("gpus:a100", 1), ("gpus:v100", 1)), ["--gres=lic:1,gpu:a100:1,gpu:v100:1"]),
+        ((), []),
+    ],
+)
+def test_gpus_are_requested_by_type_if_they_have_one(counts: Counts, option: list[str]) -> None:
+    assert gres_option(counts, ["--gres=gpu:1,lic:1"]) == option
 
 
 def test_kinds_of_nodes_and_what_a_job_requests_of_them() -> None:

@@ -41,7 +41,7 @@ _MEANINGS: Mapping[str, str] = {
     "cores": "Cores of one node.",
     "nodes": "Whole nodes; 0 shares a node with others.",
     "memory": "500MB and 4GB in powers of 1000; 500MiB, 4GiB and 4G in powers of 1024.",
-    "gpus": "GPUs of one node, which no other task has meanwhile.",
+    "gpus": "GPUs of one node, which no other task has meanwhile; a100:2 are two of a type.",
     "disk": "Disk of its node.",
     "resources": "Other resources of its node, as its queue calls them; united with those of "
     "defaults.",
@@ -200,6 +200,12 @@ def _matrix(_key: str) -> Schema:
     }
 
 
+def _gpus(key: str) -> Schema:
+    """A number, or one of a type."""
+    typed = r"^[A-Za-z0-9][A-Za-z0-9_.+-]{0,63}:0*[1-9][0-9]{0,5}$"
+    return {"anyOf": [_count(key), {"type": "string", "pattern": typed}]}
+
+
 def _mounts(_key: str) -> Schema:
     at_paths = _names(r"^/[^{\u0000]*[^/.{\u0000][^{\u0000]*$", _ref("text"))
     return {"anyOf": [_ref("texts"), at_paths]}
@@ -220,6 +226,7 @@ _SHAPES: Mapping[str, Callable[[str], Schema]] = {
     "inputs": _inputs,
     "outputs": _outputs,
     "count": _count,
+    "gpus": _gpus,
     "memory": _memory,
     "duration": _duration,
     "resources": lambda key: _names(_name_but(*NOT_NAMES, GPUS), _count(key)),

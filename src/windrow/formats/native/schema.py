@@ -23,7 +23,7 @@ from windrow.formats.native.yaml_source import Items, Node, Scalar, YamlTable
 from windrow.model.bounds import COUNT_MAX, DURATION_S_MAX, SIZE_BYTES_MAX
 from windrow.model.checkpoint import SIGNALS, Checkpoint
 from windrow.model.duration import seconds_in
-from windrow.model.resources import GPUS, Counts, is_name
+from windrow.model.resources import GPUS, Counts, is_name, typed_gpus
 from windrow.model.size import size_in
 from windrow.model.volume import POLICIES
 
@@ -262,7 +262,7 @@ class _Reader:
         env = {**defaults.get("env", {}), **values.get("env", {})}
         counts = {**defaults.get("resources", {}), **values.get("resources", {})}
         values = {**defaults, **values, "env": tuple(env.items())}
-        counts[GPUS] = values.pop(GPUS, 0)
+        counts |= values.pop(GPUS, ())
         values.pop("resources", None)
         values["counts"] = tuple(sorted((name, count) for name, count in counts.items() if count))
         values["where"] = _condition(values.pop("site", ""), values.get("where"))
@@ -678,6 +678,19 @@ class _Reader:
             )
         return math.ceil(size)
 
+    def gpus(self, node: Node, key: str) -> Counts:
+        """How many GPUs, of any type or of one."""
+        if isinstance(node, Scalar) and isinstance(node.value, str):
+            found = typed_gpus(node.value)
+            if found is None or not 1 <= found[0][1] <= COUNTS[key][1]:
+                raise self._fault(
+                    node,
+                    f"{key} is {_shown(node)}",
+                    "write a whole number without quotes, or a type with one: a100:2",
+                )
+            return found
+        return ((GPUS, self.count(node, key)),)
+
     def count(self, node: Node, key: str) -> int:
         least, most = COUNTS[key]
         if isinstance(node, Scalar):
@@ -763,7 +776,7 @@ READERS: Mapping[str, Callable[[_Reader, Node, str], Any]] = {
     "cores": _Reader.count,
     "nodes": _Reader.count,
     "memory": _Reader.memory,
-    "gpus": _Reader.count,
+    "gpus": _Reader.gpus,
     "disk": _Reader.memory,
     "resources": _Reader.resources,
     "runtime": _Reader.duration,

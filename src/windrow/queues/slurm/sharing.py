@@ -14,11 +14,11 @@ from dataclasses import replace
 from math import inf
 
 from windrow.model.parts import Billing, Sharing
-from windrow.model.resources import GPUS, NodeShape
+from windrow.model.resources import NodeShape
 from windrow.model.site import kinds_of
 from windrow.queues.port import OthersJob, PastJob
 from windrow.queues.slurm.text import SlurmNode
-from windrow.queues.slurm.tres import Bound
+from windrow.queues.slurm.tres import Bound, name_of_gres
 
 _COUNTS_CORES = ("cons_tres", "cons_res")
 LONG_S = 300.0
@@ -74,11 +74,11 @@ def _of(bounds: Iterable[Bound], resource: str, is_per_node: bool) -> Iterator[i
 
 def _bounds(bounds: Iterable[Bound]) -> Iterator[tuple[str, int, str]]:
     """Those on cores, memory and devices, by our names for these."""
-    names = {"cpu": "cores", "mem": "memory", "gres/gpu": GPUS}
+    names = {"cpu": "cores", "mem": "memory"}
     for one in bounds:
         kind, _, name = one.resource.partition("/")
         if not one.is_per_node and (kind == "gres" or kind in names):
-            yield names.get(one.resource, name), one.amount, one.name
+            yield names.get(one.resource) or name_of_gres(name), one.amount, one.name
 
 
 def _least(numbers: Iterable[int | None]) -> int | None:

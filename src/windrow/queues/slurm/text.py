@@ -8,13 +8,21 @@ of the clocks gets in between.
 """
 
 import re
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
 from windrow.model.bounds import COUNT_MAX
 from windrow.model.cause import Cause
-from windrow.model.resources import GPUS, Counts, NodeShape, is_name
+from windrow.model.resources import (
+    GPUS,
+    Counts,
+    NodeShape,
+    gpu_type,
+    gpus_of_type,
+    is_name,
+)
 from windrow.queues.batch import Wording
 from windrow.queues.port import JobState, JobStatus, Life, OthersJob, PastJob
 from windrow.queues.slurm.tres import parse_tres
@@ -431,45 +439,57 @@ def parse_closures(
 
 
 def parse_gres(text: str) -> Counts:
-    """What `gpu:a100:2(S:0-1),shard:8,scratch:lustre:no_consume:1T` counts; types are added up.
+    """What `gpu:a100:2(S:0-1),shard:8,scratch:lustre:no_consume:1T` counts; types are added up,
+    and those of GPUs are counted each besides.
 
     Slurm's word for a GPU is `gpu`. What is not consumed is not counted, and neither are shares of
     GPUs.
     """
-    found: dict[str, int] = {}
+    found = Counter[str]()
     for one in re.sub(r"\([^)]*\)", "", text).split(","):
         name, *more = one.split(":")
         number = re.fullmatch(r"(\d+)([KMGTP]?)", more[-1] if more else "")
         if number and "no_consume" not in more and name not in _PARTS_OF_GPUS:
-            if name == "gpu":
-                key = GPUS
-            else:
-                key = name
-            found[key] = found.get(key, 0) + int(number[1]) * 1024 ** " KMGTP".index(
-                number[2] or " "
-            )
+            amount = int(number[1]) * 1024 ** " KMGTP".index(number[2] or " ")
+            if name != "gpu":
+                found[name] += amount
+                continue
+            found[GPUS] += amount
+            if len(more) > 1:
+                found[gpus_of_type(more[0])] += amount
     return tuple(
         sorted(
             (name, min(count, COUNT_MAX))
             for name, count in found.items()
-            if count and is_name(name)
+            if count and (is_name(name) or gpu_type(name))
         )
     )
 
 
 def gres_option(counts: Counts, extra: Sequence[str]) -> list[str]:
     """The option that requests these amounts, and what the profile's own requests besides; the last
-    one counts."""
-    own = {"gpu" if name == GPUS else name: str(count) for name, count in counts}
+    one counts. GPUs are requested by type, or without if no type is asked for."""
+    has_types = any(gpu_type(name) for name, _ in counts)
+    own = {_gres(name): str(count) for name, count in counts if not (has_types and name == GPUS)}
+    kinds = {name.split(":")[0] for name in own}
     given = [
         one for option in extra if option.startswith("--gres=") for one in option[7:].split(",")
     ]
-    words = [one for one in given if one.split(":")[0] not in own] + [
+    words = [one for one in given if one.split(":")[0] not in kinds] + [
         ":".join(pair) for pair in own.items()
     ]
     if own:
         return [f"--gres={','.join(words)}"]
     return []
+
+
+def _gres(name: str) -> str:
+    """Slurm's word for what is counted by this name."""
+    if name == GPUS:
+        return "gpu"
+    if kind := gpu_type(name):
+        return f"gpu:{kind}"
+    return name
 
 
 def parse_record(out: str) -> dict[str, str]:

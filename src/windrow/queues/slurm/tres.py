@@ -7,15 +7,15 @@ Rule 2: as in Slurm, the first that limits a resource counts, of the partition's
 and the association. Only of the limits on groups of jobs all count, up to the topmost account,
 if no QOS sets one.
 Rule 3: a whole node takes all its cores and GPUs, and all its memory if Slurm counts memory.
-What it would take of other resources (billing, licenses, types of GPUs) is not known here: Slurm
-then lets the job wait, and says why.
+What it would take of other resources (billing, licenses) is not known here: Slurm then lets the
+job wait, and says why.
 """
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from windrow.model.resources import GPUS, NodeShape
+from windrow.model.resources import GPUS, NodeShape, gpus_of_type
 
 # What limits a single job, by the names under which sacctmgr shows it: for each job, or for all of
 # them at a time.
@@ -91,9 +91,19 @@ def tightest(bounds: Iterable[Bound], shape: NodeShape) -> tuple[int, Bound] | N
     return min(found, key=lambda pair: pair[0], default=None)
 
 
+def name_of_gres(name: str) -> str:
+    """Our name of what Slurm calls `gpu`, `gpu:a100` or something else."""
+    kind, _, of_type = name.partition(":")
+    if kind != "gpu":
+        return name
+    if of_type:
+        return gpus_of_type(of_type)
+    return GPUS
+
+
 def _takes(resource: str, shape: NodeShape) -> int:
     """What a whole node takes of a resource; 0 if that is not known."""
     kind, _, name = resource.partition("/")
     if kind == "gres":
-        return dict(shape.counts).get(GPUS if name == "gpu" else name, 0)
+        return dict(shape.counts).get(name_of_gres(name), 0)
     return {"cpu": shape.cores, "mem": shape.memory_bytes or 0, "node": 1}.get(resource, 0)
