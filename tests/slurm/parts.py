@@ -219,7 +219,7 @@ PARTS = (
     Case("a GPU costs a core and a GPU", many(1, gpus=1), where=GPU, parts=True, bill={"cpu": 1, "gres/gpu": 1, "billing": 9}),  # noqa: E501
     Case("two GPUs and one core", many(1, gpus=2), where=GPU, parts=True, bill={"cpu": 1, "gres/gpu": 2, "billing": 17}),  # noqa: E501
     Case("a GPU of a type", many(1, gpus="a100:1"), where=GPU, parts=True, bill={"cpu": 1, "gres/gpu:a100": 1}),  # noqa: E501
-    Case("a GPU of a type that no node has", many(1, gpus="h100:1"), refused="h100"),  # noqa: E501
+    Case("a GPU of a type that no node has", many(1, gpus="h100:1"), refused="h100"),
     Case("a GPU each, one by one", many(3, gpus=1), "individual", where=GPU, parts=True, bill={"cpu": 3, "gres/gpu": 3, "jobs": 3}),  # noqa: E501
     Case("a GPU and two cores", many(2, gpus=1, cores=2), where=GPU, parts=True, bill={"cpu": (2, 4), "gres/gpu": (1, 2)}),  # noqa: E501
     Case("a GPU and memory", many(1, gpus=1, memory="2000MiB"), where=GPU, parts=True, bill={"cpu": 1, "gres/gpu": 1, "mem": (2000, 3000)}),  # noqa: E501

@@ -21,10 +21,10 @@ from windrow.queues.slurm.profile import SlurmProfile
 from windrow.queues.slurm.queue import SlurmQueue
 from windrow.queues.slurm.text import (
     format_duration,
+    gres_option,
     parse_closures,
     parse_count,
     parse_duration,
-    gres_option,
     parse_gres,
     parse_hosts,
     parse_nodes,
