@@ -9,7 +9,11 @@ from pathlib import Path
 import pytest
 from bench.shared_load import CORES, NODES, SITES, Job, Played, as_log, compared, draw
 from bench.shared_nodes import Cell, Result, all_cells, chosen, interval, table, verdict
+from bench.shared_simulated import PILOTS, kept, played
+from bench.shared_simulated_pilots import LIMIT_S, play
 from bench.shared_work import LEVELS, WAYS, Place, draw_work, minutes, prepare
+
+from windrow.sim.cluster import Cluster
 
 RESULT = Result(100.0, 0.5, 60, 1, 0.02, 60, is_cut=False, loadavg=0.1, late_s=0.0, commit="x")
 
@@ -110,3 +114,26 @@ def test_the_verdict_is_against_the_best_other_way() -> None:
     assert "above 1.05: shared, 60 tasks, arrays." in " ".join(verdict(behind))
     row = next(line for line in table(found) if line.startswith("| shared | 60 | arrays"))
     assert "| 150 | 0.250 | 60 |" in row
+
+
+@pytest.mark.parametrize("tasks", [10, 60])
+def test_simulated_pilots_do_all_tasks_by_their_rules(tasks: int) -> None:
+    work = draw_work(tasks, 3)
+    ended = play(work, Cluster(nodes=NODES, policy="easy"), 1)
+    ends: dict[str, float] = {}
+    for task in work.tasks:
+        ends[task.name] = max((ends[name] for name in task.after), default=0) + task.takes_s
+    assert ended.makespan_s >= max(ends.values()) - len(work.levels)
+    total_s = sum(task.takes_s for task in work.tasks)
+    assert total_s / CORES <= ended.job_s <= ended.jobs * LIMIT_S
+    assert ended.jobs >= total_s / (CORES * LIMIT_S)
+
+
+@pytest.mark.slow
+def test_a_simulated_cell_is_played_once(tmp_path: Path) -> None:
+    cell = ("whole", 1, PILOTS)
+    played([cell], tmp_path, 1)
+    file = kept(tmp_path, cell)
+    first = file.stat().st_mtime_ns
+    played([cell], tmp_path, 1)
+    assert file.stat().st_mtime_ns == first
