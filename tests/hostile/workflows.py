@@ -135,6 +135,7 @@ _VALUES: list[Fields] = [
     ),
     *({key: value} for key in ("env", "resources", "mounts", "extract") for value in ("x", 7, [7])),
     *({"shell": value} for value in ("nosuch", 7, TABLE, [EMPTY])),
+    *({"worker": value} for value in ("x", 7, TABLE, [], [EMPTY], ["{i}"])),
     *({"keep": value} for value in ("x", 7, EMPTY)),
     *({"env": {name: "x"}} for name in ("A=B", "", "\0")),
     *({"env": {"A": value}} for value in (EMPTY, TABLE, "\0")),

@@ -50,10 +50,17 @@ def guarded(work: Callable[[], int]) -> int:
                     (discard_tree if os.path.isdir(folder) else discard)(os.fsdecode(folder))  # noqa: PTH112
 
 
-def _guarded(work: Callable[[], int]) -> int:
-    if sys.platform != "linux":  # no such services there; the work is then unguarded
-        return work()
+def adopt_orphans() -> bool:
+    """Be the parent of descendants whose own has ended; whether this system can do that."""
+    if sys.platform != "linux":
+        return False
     _prctl(_PR_SET_CHILD_SUBREAPER, 1)
+    return True
+
+
+def _guarded(work: Callable[[], int]) -> int:
+    if not adopt_orphans():  # no such services there; the work is then unguarded
+        return work()
     stops = {signal.SIGTERM, signal.SIGINT, signal.SIGUSR1}
     signal.pthread_sigmask(
         signal.SIG_BLOCK, stops
@@ -65,7 +72,7 @@ def _guarded(work: Callable[[], int]) -> int:
         os.setsid()
         if os.getppid() != guardian:  # it died before we asked to be told
             os._exit(1)
-        _prctl(_PR_SET_CHILD_SUBREAPER, 1)
+        adopt_orphans()
         code = work()
         _kill_orphans()
         return code

@@ -101,17 +101,23 @@ class Cores:
     @contextlib.contextmanager
     def bound(self, task: int, cores: int) -> Iterator[None]:
         """What is started inside has so many cores for itself, if there are so many."""
-        taken = {core for others in self._taken.values() for core in others}
-        free = [core for core in self._own if core not in taken]
-        if len(free) < cores:
-            yield
-            return
-        self._taken[task] = free[:cores]
-        os.sched_setaffinity(0, self._taken[task])
+        taken = self.take(task, cores)
+        if taken:
+            os.sched_setaffinity(0, taken)
         try:
             yield
         finally:
-            os.sched_setaffinity(0, self._own)
+            if taken:
+                os.sched_setaffinity(0, self._own)
+
+    def take(self, task: int, cores: int) -> list[int]:
+        """So many cores, for this task until it has ended; none if there are not so many."""
+        taken = {core for others in self._taken.values() for core in others}
+        free = [core for core in self._own if core not in taken]
+        if len(free) < cores:
+            return []
+        self._taken[task] = free[:cores]
+        return self._taken[task]
 
     def end(self, task: int) -> None:
         """The task has ended."""

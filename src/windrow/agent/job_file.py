@@ -38,7 +38,7 @@ class TaskSpec:
     absolute paths. `local`: outputs that may stay on the node that makes them, since all that read
     them are in this job. `most_memory_bytes`: what a node of its site could give it at most, if
     that is more than its `memory_bytes`. `temporary`: outputs that are deleted when nothing needs
-    them any more. `limit_s` as in a `model.Step`.
+    them any more. `limit_s` and `worker` as in a `model.Step`.
     """
 
     task: int
@@ -71,6 +71,7 @@ class TaskSpec:
     most_memory_bytes: int = 0
     temporary: tuple[str, ...] = ()
     limit_s: float = 0.0
+    worker: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if self.checkpoint is not None:  # in a file it is a list
@@ -193,6 +194,7 @@ _SELDOM = (
         "local",
         "temporary",
         "limit_s",
+        "worker",
         "scratch",
         "share",
         "small_bytes",

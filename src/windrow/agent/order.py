@@ -82,6 +82,7 @@ class Order:
     is_whole: bool = False
     memory_bytes: int = 0
     is_held: bool = False
+    worker: tuple[str, ...] = ()
 
 
 def to_line(value: Order | Attempt) -> bytes:
@@ -199,6 +200,7 @@ def order_for(
         is_whole=bool(whole),
         memory_bytes=0 if whole else spec.memory_bytes,
         is_held=is_held and not whole,
+        worker=spec.worker,
     )
 
 

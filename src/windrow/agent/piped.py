@@ -11,6 +11,7 @@ import contextlib
 import json
 import os
 import signal
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 RESET = (signal.SIGPIPE, signal.SIGXFSZ)
@@ -21,7 +22,7 @@ class Piped:
     """One such process, in a group of its own: a signal for ours must not end it first. OSError: it
     cannot start."""
 
-    def __init__(self, command: tuple[str, ...]) -> None:
+    def __init__(self, command: Sequence[str], environ: Mapping[str, str] = os.environ) -> None:
         self.is_lost = False
         self._unsent = b""
         self._unread = b""
@@ -35,7 +36,7 @@ class Piped:
             "setsigdef": RESET,
         }
         try:
-            self._pid = os.posix_spawnp(command[0], command, os.environ, **how)
+            self._pid = os.posix_spawnp(command[0], tuple(command), environ, **how)
         finally:
             os.close(there)
             os.close(back)
@@ -80,3 +81,10 @@ class Piped:
         if not self.is_lost:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(self._pid, signal.SIGKILL)
+
+    def end(self) -> None:
+        """End it, and forget it."""
+        self.close()
+        self.kill()
+        self.is_lost = True
+        os.close(self.fd)

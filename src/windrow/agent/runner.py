@@ -31,6 +31,7 @@ from windrow.agent.machine import MemoryKills, shown, takers
 from windrow.agent.order import Committed, Order
 from windrow.agent.outputs import Outputs
 from windrow.agent.piped import RESET
+from windrow.agent.workers import Workers, set_up
 from windrow.deletion import discard
 from windrow.files import NO_SPACE, disk_faults, free_bytes, is_of_disk, patiently
 from windrow.model.attempt import Attempt
@@ -53,6 +54,25 @@ class _Running:
     order: Order
     out: int
     outputs: Outputs | None
+
+
+@dataclass(slots=True)
+class _Ready:
+    """All is in place for an attempt: its command, what it sees, and where it prints.
+
+    `before` is what leads it to its files, `cwd` where it runs. `signal`: what it was sent while
+    its worker had not started it yet; 0: nothing.
+    """
+
+    order: Order
+    command: tuple[str, ...]
+    env: dict[str, str]
+    out: int
+    outputs: Outputs | None
+    before: tuple[str, ...]
+    cwd: str
+    printed: str
+    signal: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +114,7 @@ class Runner:
         self._cores = Cores(environ)
         self._look_at = 0.0
         self._launchers = Launchers(self._environ)
+        self._workers = Workers[_Ready]()
         self._null = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
         self.data: NodeData | None = None
         """The node's own disk, if the job uses it."""
@@ -153,7 +174,7 @@ class Runner:
         does."""
         if self._results:
             return 0.0
-        if self._awaited or self._commits:
+        if self._awaited or self._commits or self._workers.waiting:
             return LOOK_EVERY_S
         if self._memory.is_watching:
             return max(0.0, self._look_at - time.monotonic())
@@ -161,6 +182,7 @@ class Runner:
 
     def collect(self) -> list[Attempt]:
         """The attempts that have ended since the last call."""
+        self._hear_workers()
         while True:
             try:
                 pid, status, usage = os.wait4(-1, os.WNOHANG)
@@ -168,6 +190,8 @@ class Runner:
                 break
             if pid == 0:
                 break
+            if pid not in self._running and self._workers.waiting:
+                self._hear_workers()  # its number was said before it began
             if pid in self._running:
                 self._reaped(pid, os.waitstatus_to_exitcode(status), usage)
         now = time.monotonic()
@@ -213,18 +237,16 @@ class Runner:
         self._awaited = []
         for entry in awaited:
             if (order := entry.to_start) is not None and (chosen is None or order.task in chosen):
-                self._results.append(
-                    Attempt(
-                        order.task, order.attempt, None, int(number), "stopped before it started"
-                    )
-                )
+                self._results.append(_stopped(order, number))
             else:
                 self._awaited.append(entry)
+        for ready in self._workers.waiting:
+            if chosen is None or ready.order.task in chosen:
+                ready.signal = int(number)
         for pid, running in self._running.items():
             if chosen is None or running.order.task in chosen:
                 # Its leader is not reaped, so the number is still its own.
-                with contextlib.suppress(ProcessLookupError, PermissionError):
-                    os.killpg(pid, number)
+                _signal_group(pid, number)
 
     def ask(self, tasks: Iterable[int]) -> None:
         """Ask these tasks for checkpoints: the leader of each one's group, or, if that takes no
@@ -247,9 +269,10 @@ class Runner:
         them away.
         """
         self.signal(signal.SIGKILL)
+        self._workers.kill()
         results = self.collect()
         until = time.monotonic() + DYING_S
-        while self._running and time.monotonic() < until:
+        while (self._running or self._workers.waiting) and time.monotonic() < until:
             time.sleep(0.005)
             results += self.collect()
         awaited = self._awaited
@@ -261,7 +284,8 @@ class Runner:
     @property
     def is_idle(self) -> bool:
         """Whether nothing runs, and nothing that has ended waits to be collected."""
-        return not (self._running or self._awaited or self._results)
+        busy = self._running or self._awaited or self._results or self._workers.waiting
+        return not busy
 
     def _stage(self, order: Order) -> None:
         """Let its files come to where it reads them, then start it."""
@@ -315,19 +339,67 @@ class Runner:
         before: tuple[str, ...] = ()
         if data is not None:
             before = data.view.entering(given.workdir)
+        ready = _Ready(given, command, env, out, outputs, before, order.workdir, order.out)
         try:
-            with (
-                self._cores.bound(order.task, order.cores)
-                if order.is_held
-                else contextlib.nullcontext()
-            ):
-                pid = self._started(command, env, out, before)
+            if order.worker and not before:
+                self._hand_to_worker(ready)
+            else:
+                self._start(ready)
         except (OSError, ValueError) as error:
-            self._not_started(order, out, 127, _cannot_start(order, error) + _discarded(outputs))
-            return
-        self._running[pid] = _Running(given, out, outputs)
+            self._cannot_start(ready, error)
+
+    def _start(self, ready: _Ready) -> None:
+        """A process for it. OSError if there can be none."""
+        order = ready.order
+        with (
+            self._cores.bound(order.task, order.cores)
+            if order.is_held
+            else contextlib.nullcontext()
+        ):
+            pid = self._started(ready.command, ready.env, ready.out, ready.before)
+        self._began(ready, pid)
+
+    def _hand_to_worker(self, ready: _Ready) -> None:
+        """Let a worker start it. OSError if its program is not there."""
+        order = ready.order
+        program = self._program(ready.command[0], ready.env.get("PATH", os.defpath))
+        needed = set_up(order.worker, ready.cwd, order.env)
+        cores = self._cores.take(order.task, order.cores) if order.is_held else []
+        self._workers.give(needed, program, ready.command, ready.env, ready.printed, cores, ready)
+
+    def _hear_workers(self) -> None:
+        """What workers have started runs; what they have not is started here."""
+        for answer in self._workers.answers():
+            ready = answer.given
+            if answer.pid:
+                self._began(ready, answer.pid)
+                if ready.signal:
+                    _signal_group(answer.pid, ready.signal)
+            elif ready.signal:
+                self._cores.end(ready.order.task)
+                ended = _stopped(ready.order, ready.signal)
+                os.close(ready.out)
+                _remove(ready.printed)
+                self._results.append(replace(ended, why=ended.why + _discarded(ready.outputs)))
+            else:
+                self._cores.end(ready.order.task)
+                note = f"windrow: not started by its worker: {answer.why_not}\n"
+                os.write(ready.out, note.encode(errors="surrogateescape"))
+                try:
+                    os.chdir(ready.cwd)
+                    self._start(ready)
+                except (OSError, ValueError) as error:
+                    self._cannot_start(ready, error)
+
+    def _began(self, ready: _Ready, pid: int) -> None:
+        order = ready.order
+        self._running[pid] = _Running(order, ready.out, ready.outputs)
         if order.is_held and order.memory_bytes:
             self._memory.begin(pid, order.memory_bytes)
+
+    def _cannot_start(self, ready: _Ready, error: OSError | ValueError) -> None:
+        why = _cannot_start(ready.order, error) + _discarded(ready.outputs)
+        self._not_started(ready.order, ready.out, 127, why)
 
     def _started(
         self, command: tuple[str, ...], env: dict[str, str], out: int, before: tuple[str, ...]
@@ -513,8 +585,17 @@ class Runner:
 
 
 def _kill_group(group: int) -> None:
+    _signal_group(group, signal.SIGKILL)
+
+
+def _signal_group(group: int, number: int) -> None:
     with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(group, signal.SIGKILL)
+        os.killpg(group, number)
+
+
+def _stopped(order: Order, number: int) -> Attempt:
+    """An attempt that was told to stop before it had a process."""
+    return Attempt(order.task, order.attempt, None, int(number), "stopped before it started")
 
 
 def _opened(path: str) -> int:

@@ -157,6 +157,7 @@ def _needs(runnable: Runnable, task: int) -> tuple[object, ...]:
         workflow.kinds[task],
         step.retries,
         step.checkpoint,
+        step.worker,
         workflow.task(task).need,
         kept,
         *parents,

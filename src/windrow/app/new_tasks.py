@@ -66,6 +66,7 @@ class NewTask:
     retries: int = 0
     env: Mapping[str, str] = field(default_factory=dict)
     kind: str = ""
+    worker: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -172,7 +173,15 @@ def _step(task: NewTask, folder: str) -> Step:
     env = tuple(sorted(task.env.items()))
     limit_s = 0.0 if task.time_limit is None else _seconds(task.time_limit)
     is_known = task.runtime is not None
-    return Step(command, folder, env, task.retries, runtime_known=is_known, limit_s=limit_s)
+    return Step(
+        command,
+        folder,
+        env,
+        task.retries,
+        runtime_known=is_known,
+        limit_s=limit_s,
+        worker=tuple(task.worker),
+    )
 
 
 def _seconds(value: float | str) -> float:

@@ -41,6 +41,7 @@ def task_spec(runnable: Runnable, number: int, shared: Collection[str], **more: 
         counts=task.counts,
         retries=step.retries,
         limit_s=step.limit_s,
+        worker=step.worker,
         checkpoint=step.checkpoint,
         mounts=step.mounts,
         extracts=step.extracts,

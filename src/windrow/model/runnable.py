@@ -34,7 +34,8 @@ class Step:
     `replicas`: how many attempts at it run at the same time. `checkpoint`: how it keeps what it has
     done; None: if it is ended, all is lost. `mounts`: volumes that it sees; `extracts`: what is
     taken out of them when it has succeeded. `limit_s`: an attempt that runs for longer is ended,
-    and has failed; 0: there is no limit.
+    and has failed; 0: there is no limit. `worker`: a program that is started once on each node, and
+    starts such tasks by forking; a Python command line.
     """
 
     command: tuple[str, ...]
@@ -49,6 +50,7 @@ class Step:
     mounts: tuple[VolumeMount, ...] = ()
     extracts: tuple[Extract, ...] = ()
     limit_s: float = 0.0
+    worker: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,6 +29,8 @@ _MEANINGS: Mapping[str, str] = {
     "shell.",
     "shell": "What runs a command that is a text. strict: bash -euo pipefail, or sh -eu without "
     "bash. A list: a program and its options, to which the text is appended.",
+    "worker": "A program that is started once on each node, and starts such tasks by forking; for "
+    "commands that are lists.",
     "inputs": "Files it reads; * means all such outputs of other tasks, or else files that exist. "
     "As a mapping: by the names that the command has for them.",
     "code": "More files that it reads, such as its script, which are not among {inputs}.",
@@ -112,6 +114,10 @@ def _command(_key: str) -> Schema:
 def _shell(_key: str) -> Schema:
     words = {"type": "array", "prefixItems": [_ref("text")], "minItems": 2, "items": _ref("value")}
     return {"anyOf": [{"enum": list(reader.SHELL_NAMES)}, words]}
+
+
+def _worker(_key: str) -> Schema:
+    return {"type": "array", "minItems": 1, "items": _ref("text")}
 
 
 def _inputs(_key: str) -> Schema:
@@ -223,6 +229,7 @@ _SHAPES: Mapping[str, Callable[[str], Schema]] = {
     "truth": lambda _: {"type": "boolean"},
     "command": _command,
     "shell": _shell,
+    "worker": _worker,
     "inputs": _inputs,
     "outputs": _outputs,
     "count": _count,

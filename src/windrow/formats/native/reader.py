@@ -256,6 +256,7 @@ class _Expansion:
             self._checkpoint(row),
             *volumes,
             form.limit_s,
+            form.worker,
         )
 
     def _refuse_replicas(self, row: TaskRow, *, has_folders: bool) -> None:

@@ -132,6 +132,7 @@ class TaskForm:
     command: tuple[Field, ...]
     is_shell: bool
     shell: tuple[str, ...] = ("strict",)
+    worker: tuple[str, ...] = ()
     inputs: tuple[Field, ...] = ()
     input_names: tuple[str, ...] = ()
     """What commands call each of them; empty: nothing."""
@@ -279,6 +280,9 @@ class _Reader:
             values["checkpoint"], values["checkpoint_files"] = values["checkpoint"]
         self._refuse_short_limit(node, values)
         fields, is_shell = values.pop("command")
+        if is_shell and "worker" in values:
+            fix = "write the command as a list, which no shell reads: [python, fit.py, 3]"
+            raise self._fault(node, "a task with a worker, and a command for the shell", fix)
         return TaskForm(line=node.line, command=fields, is_shell=is_shell, **values)
 
     def _refuse_short_limit(self, node: Node, values: Mapping[str, Any]) -> None:
@@ -333,6 +337,13 @@ class _Reader:
                 node, "shell is not a program and its options, without placeholders", fix
             )
         return tuple(word.template.fill({}) for word in words)
+
+    def worker(self, node: Node, key: str) -> tuple[str, ...]:
+        """A program and its arguments, the same for all tasks of the entry."""
+        if not isinstance(node, Items) or not node.items:
+            fix = "write a program and its arguments: [python, -m, windrow.agent.worker, numpy]"
+            raise self._fault(node, f"{key} is {_shown(node)}", fix)
+        return tuple(self.kind(item, f"an argument of {key}") for item in node.items)
 
     def text(self, node: Node, key: str) -> Field:
         """A text with placeholders that says something."""
@@ -767,6 +778,7 @@ READERS: Mapping[str, Callable[[_Reader, Node, str], Any]] = {
     "id": _Reader.text,
     "command": _Reader.command,
     "shell": _Reader.shell,
+    "worker": _Reader.worker,
     "inputs": _Reader.inputs,
     "code": _Reader.texts,
     "outputs": _Reader.outputs,
