@@ -167,7 +167,7 @@ def _check_environment(one: Ran, shapes: Mapping[str, NodeShape], *, counts_gpus
     assert env.get("WINDROW_MEMORY_BYTES", "0") == str(need.memory_bytes)
     assert env.get("WINDROW_DISK_BYTES", "0") == str(need.disk_bytes)
     for name, count in counts.items():
-        assert name == "gpus" or env[f"WINDROW_RESOURCE_{name.upper()}"] == str(count)
+        assert name.startswith("gpus") or env[f"WINDROW_RESOURCE_{name.upper()}"] == str(count)
     if counts_gpus and not need.nodes:
         for variable in SEEN_BY:
             assert len(names(env[variable])) == counts.get("gpus", 0), (

@@ -23,17 +23,14 @@ from tests.slurm.cluster import SlurmCluster
 from tests.slurm.shared import BIG, GPU, KINDS, THIN, USER, allocated, told
 
 from windrow.model.resources import NodeShape
+from windrow.queues.slurm.text import parse_gres
 
 UNITS = {"K": 1 / 1024, "M": 1.0, "G": 1024.0, "T": 1024.0**2}
 SHAPES = {
-    name: NodeShape(kind.cpus, kind.memory_mib * MIB, 0, (("gpus", 2 if kind.gres else 0),))
+    name: NodeShape(kind.cpus, kind.memory_mib * MIB, 0, parse_gres(kind.gres))
     for names, kind in zip((THIN, GPU, BIG), KINDS, strict=True)
     for name in names
 }
-TODAY = "whole nodes"
-LANDED = frozenset({TODAY, "parts of nodes"})
-"""What a case may rest on today; those that rest on something else are told as skipped."""
-
 Amount = float | tuple[float, float]
 
 
@@ -44,7 +41,7 @@ class Case(needs.Case):
     a table. `bill`: what its jobs may have in sum, as Slurm counts it: a figure, or the least and
     the most. `parts`: its jobs must be parts of nodes (or whole ones, if False). `reservation`:
     nodes that are reserved for the user. `core_mib`: memory that the partition gives with a core at
-    most. `rests_on`: what must have been built."""
+    most."""
 
     queue: Mapping[str, Any] = field(default_factory=dict)
     others: tuple[str, ...] = ()
@@ -53,7 +50,6 @@ class Case(needs.Case):
     parts: bool | None = None
     reservation: str = ""
     core_mib: int = 0
-    rests_on: str = "parts of nodes"
 
     def __str__(self) -> str:
         return self.name
@@ -230,7 +226,7 @@ PARTS = (
     Case("three cores that others leave", many(1, cores=3), others=ONE_ON_EACH, where=THIN, parts=True, bill={"cpu": 3}),  # noqa: E501
     Case("memory that others leave", many(1, memory="1000MiB"), others=tuple(f"-n1 --mem=900 -w n{i}" for i in range(1, 5)), where=CPUS, parts=True, bill={"cpu": 1}),  # noqa: E501
     Case("thin nodes are full: large ones, not those with GPUs", many(2), others=(FULL_THIN,), where=BIG, parts=True, bill={"cpu": (1, 2), "gres/gpu": 0}),  # noqa: E501
-    Case("all others are full for long: a core of a GPU node", many(1), others=(FULL_THIN, FULL_BIG), where=GPU, parts=True, bill={"cpu": 1, "gres/gpu": 0}, rests_on="rare nodes if nothing else is free"),  # noqa: E501
+    Case("all others are full for long: a core of a GPU node", many(1), others=(FULL_THIN, FULL_BIG), where=GPU, parts=True, bill={"cpu": 1, "gres/gpu": 0}),  # noqa: E501
     Case("CPU tasks that need avx leave GPU nodes alone", many(2), queue={"constraint": "avx"}, where=BIG, parts=True, bill={"cpu": (1, 2), "gres/gpu": 0}),  # noqa: E501
     Case("a feature of GPU nodes alone", many(1), queue={"constraint": "fat"}, where=GPU, parts=True, bill={"cpu": 1, "gres/gpu": 0}),  # noqa: E501
     Case("two features", many(1), queue={"constraint": "big&avx"}, where=BIG, parts=True, bill={"cpu": 1}),  # noqa: E501
@@ -256,13 +252,13 @@ PARTS = (
     Case("two jobs at a time", many(6), "individual", queue={"qos": "jobs"}, where=THIN, parts=True, bill={"cpu": 6, "jobs": 6}),  # noqa: E501
     Case("a job on one node", many(6), queue={"qos": "node"}, bill={"cpu": (1, 8), "node": 1}),
     Case("an account that has eight cores", many(10), queue={"account": "physics"}, where=CPUS, bill={"cpu": (1, 10)}),  # noqa: E501
-    Case("an account of which others use most", many(2), queue={"account": "physics"}, others=("-n7 -A physics",), where=CPUS, parts=True, bill={"cpu": (1, 2)}, rests_on="what others use of a limit"),  # noqa: E501
+    Case("an account of which others use most", many(2), queue={"account": "physics"}, others=("-n7 -A physics",), where=CPUS, parts=True, bill={"cpu": 1}),  # noqa: E501
     Case("a chain in one slot", CHAIN, where=THIN, parts=True, bill={"cpu": 1, "jobs": 1}),
     Case("sixteen tasks in one job", many(16), where=CPUS, bill={"cpu": (1, 16), "jobs": 1, "gres/gpu": 0}),  # noqa: E501
     Case("eight tasks for the least bill", many(8), "foresight", words=("--objective", "node-hours"), where=CPUS, bill={"cpu": (1, 8)}),  # noqa: E501
     Case("cores, though the partition is whole", many(2), queue={"share": "cores"}, where=CPUS, parts=True, bill={"cpu": (1, 2)}),  # noqa: E501
     Case("by the default strategy", many(6), "auto", where=CPUS, bill={"cpu": (1, 8), "gres/gpu": 0}),  # noqa: E501
-    Case("GPUs by the default strategy", {**many(2, gpus=1), **many(4)}, "auto", where={"gpus": GPU, "plain": CPUS}, bill={"gres/gpu": (1, 2)}, rests_on="GPUs of one node in one job"),  # noqa: E501
+    Case("GPUs by the default strategy", {**many(2, gpus=1), **many(4)}, "auto", where={"gpus": GPU, "plain": CPUS}, bill={"gres/gpu": (1, 2)}),  # noqa: E501
 )  # fmt: skip
 """Jobs that are parts of nodes."""
 
@@ -270,45 +266,45 @@ WHOLE = (
     Case("nodes as the user says: a task of a core", many(1), queue={"share": "nodes"}, where=THIN, parts=False, bill={"cpu": 4, "mem": 2000}),  # noqa: E501
     Case("nodes as the user says: tasks that fill one", many(4), queue={"share": "nodes"}, where=THIN, parts=False, bill={"cpu": (4, 16)}),  # noqa: E501
     Case("nodes as the user says, with GPUs", many(2, gpus=1), queue={"share": "nodes"}, where=GPU, parts=False, bill={"gres/gpu": (2, 4)}),  # noqa: E501
-    Case("nodes as the site says: a task of a core", many(1), queue={"partition": "whole"}, where=THIN, parts=False, bill={"cpu": 4, "mem": 2000}, rests_on=TODAY),  # noqa: E501
-    Case("nodes as the site says: a wide level", many(12), queue={"partition": "whole"}, where=CPUS, parts=False, bill={"gres/gpu": 0}, rests_on="whole nodes that spare GPUs"),  # noqa: E501
-    Case("nodes as the site says: tasks one by one", many(3), "individual", queue={"partition": "whole"}, parts=False, bill={"jobs": 3}, rests_on=TODAY),  # noqa: E501
-    Case("nodes as the site says: a GPU", many(1, gpus=1), queue={"partition": "whole"}, where=GPU, parts=False, bill={"gres/gpu": 2}, rests_on=TODAY),  # noqa: E501
-    Case("nodes as the site says: much memory", many(1, memory="7000MiB"), queue={"partition": "whole"}, where=BIG, parts=False, bill={"cpu": 8}, rests_on=TODAY),  # noqa: E501
-    Case("a task that is alone on a node", many(1, nodes=1), where=THIN, parts=False, bill={"node": 1}, rests_on=TODAY),  # noqa: E501
-    Case("a task on two nodes", many(1, nodes=2), where=THIN, parts=False, bill={"node": 2, "cpu": 8}, rests_on=TODAY),  # noqa: E501
-    Case("a task on four nodes", many(1, nodes=4), where=THIN, parts=False, bill={"node": 4, "cpu": 16}, rests_on=TODAY),  # noqa: E501
-    Case("a task on both nodes with GPUs", many(1, nodes=2, gpus=2), where=GPU, parts=False, bill={"gres/gpu": 4, "node": 2}, rests_on=TODAY),  # noqa: E501
-    Case("all cores and all memory of a node", many(1, cores=8, memory="15000MiB"), where=BIG, parts=False, bill={"cpu": 8, "mem": (15000, 16000)}, rests_on=TODAY),  # noqa: E501
-    Case("a whole node by its name", many(1, nodes=1), queue={"extra": ["--nodelist=n4"]}, where=("n4",), parts=False, bill={"cpu": 4}, rests_on=TODAY),  # noqa: E501
-    Case("whole nodes of a reservation", many(1, nodes=1), queue={"extra": ["--reservation=ours"]}, reservation="n2,n7", where=("n2", "n7"), parts=False, rests_on=TODAY),  # noqa: E501
-    Case("whole nodes with a feature", many(1, nodes=2), queue={"constraint": "big"}, where=BIG, parts=False, bill={"node": 2}, rests_on=TODAY),  # noqa: E501
+    Case("nodes as the site says: a task of a core", many(1), queue={"partition": "whole"}, where=THIN, parts=False, bill={"cpu": 4, "mem": 2000}),  # noqa: E501
+    Case("nodes as the site says: a wide level", many(12), queue={"partition": "whole"}, where=CPUS, parts=False, bill={"gres/gpu": 0}),  # noqa: E501
+    Case("nodes as the site says: tasks one by one", many(3), "individual", queue={"partition": "whole"}, parts=False, bill={"jobs": 3}),  # noqa: E501
+    Case("nodes as the site says: a GPU", many(1, gpus=1), queue={"partition": "whole"}, where=GPU, parts=False, bill={"gres/gpu": 2}),  # noqa: E501
+    Case("nodes as the site says: much memory", many(1, memory="7000MiB"), queue={"partition": "whole"}, where=BIG, parts=False, bill={"cpu": 8}),  # noqa: E501
+    Case("a task that is alone on a node", many(1, nodes=1), where=THIN, parts=False, bill={"node": 1}),  # noqa: E501
+    Case("a task on two nodes", many(1, nodes=2), where=THIN, parts=False, bill={"node": 2, "cpu": 8}),  # noqa: E501
+    Case("a task on four nodes", many(1, nodes=4), where=THIN, parts=False, bill={"node": 4, "cpu": 16}),  # noqa: E501
+    Case("a task on both nodes with GPUs", many(1, nodes=2, gpus=2), where=GPU, parts=False, bill={"gres/gpu": 4, "node": 2}),  # noqa: E501
+    Case("all cores and all memory of a node", many(1, cores=8, memory="15000MiB"), where=BIG, parts=False, bill={"cpu": 8, "mem": (15000, 16000)}),  # noqa: E501
+    Case("a whole node by its name", many(1, nodes=1), queue={"extra": ["--nodelist=n4"]}, where=("n4",), parts=False, bill={"cpu": 4}),  # noqa: E501
+    Case("whole nodes of a reservation", many(1, nodes=1), queue={"extra": ["--reservation=ours"]}, reservation="n2,n7", where=("n2", "n7"), parts=False),  # noqa: E501
+    Case("whole nodes with a feature", many(1, nodes=2), queue={"constraint": "big"}, where=BIG, parts=False, bill={"node": 2}),  # noqa: E501
 )  # fmt: skip
 """Jobs of whole nodes."""
 
 REFUSED = (
-    Case("nine cores", many(1, cores=9), refused="needs 9 cores; a node of slurm has 8", rests_on=TODAY),  # noqa: E501
-    Case("three GPUs", many(1, gpus=3), refused="needs 3 GPUs; a node of slurm has 2", rests_on=TODAY),  # noqa: E501
-    Case("17 GB", many(1, memory="17000MiB"), refused="needs 16.6 GiB of memory; a node of slurm has 15.6 GiB", rests_on=TODAY),  # noqa: E501
-    Case("a resource that no node has", many(1, resources={"fpga": 1}), refused="needs 1 fpga", rests_on=TODAY),  # noqa: E501
-    Case("nine nodes", many(1, nodes=9), refused="needs 9 nodes", rests_on=TODAY),
-    Case("three nodes with GPUs", many(1, nodes=3, gpus=1), refused="needs 3 nodes", rests_on=TODAY),  # noqa: E501
-    Case("a GPU and 8 GB", many(1, gpus=1, memory="8000MiB"), refused="a node of slurm has not", rests_on=TODAY),  # noqa: E501
-    Case("GPUs where nodes have none", many(1, gpus=1), queue={"constraint": "thin"}, refused="needs 1 GPU", rests_on=TODAY),  # noqa: E501
-    Case("GPUs on a node that is named and has none", many(1, gpus=1), queue={"extra": ["--nodelist=n1"]}, refused="needs 1 GPU", rests_on=TODAY),  # noqa: E501
-    Case("five cores in a partition of thin nodes", many(1, cores=5), queue={"partition": "twice"}, refused="needs 5 cores", rests_on=TODAY),  # noqa: E501
-    Case("GPUs in a partition without", many(1, gpus=1), queue={"partition": "mine"}, refused="needs 1 GPU", rests_on=TODAY),  # noqa: E501
-    Case("longer than the QOS allows", many(1, runtime="4m"), queue={"qos": "express"}, refused="allows a job at most 3.0 min", rests_on=TODAY),  # noqa: E501
-    Case("two nodes where a job may have one", many(1, nodes=2), queue={"qos": "node"}, refused="node", rests_on=TODAY),  # noqa: E501
-    Case("two cores where a user may have one", many(1, cores=2), queue={"qos": "core"}, refused="MaxTRESPerUser cpu=1 of QOS core", rests_on=TODAY),  # noqa: E501
-    Case("five cores where a job may have four", many(1, cores=5), queue={"qos": "job"}, refused="cpu=4", rests_on="limits on parts"),  # noqa: E501
-    Case("4 GB where a user may have three", many(1, memory="4000MiB"), queue={"qos": "memory"}, refused="mem=3G", rests_on="limits on parts"),  # noqa: E501
-    Case("two GPUs where a user may have one", many(1, gpus=2), queue={"qos": "gpu"}, refused="gres/gpu=1", rests_on="limits on parts"),  # noqa: E501
-    Case("a GPU where a user may have none", many(1, gpus=1), queue={"qos": "no-gpu"}, refused="gres/gpu=0", rests_on="limits on parts"),  # noqa: E501
-    Case("three cores where a job may have two of a node", many(1, cores=3), queue={"partition": "capped"}, refused="2", rests_on="limits on parts"),  # noqa: E501
-    Case("three nodes where an account may have eight cores", many(1, nodes=3), queue={"account": "physics"}, refused="cpu=8", rests_on="limits on parts"),  # noqa: E501
-    Case("an account of others", many(1), queue={"account": "nosuch"}, refused="account", rests_on=TODAY),  # noqa: E501
-    Case("a reservation that there is not", many(1), queue={"extra": ["--reservation=nosuch"]}, refused="reservation", rests_on=TODAY),  # noqa: E501
+    Case("nine cores", many(1, cores=9), refused="needs 9 cores; a node of slurm has 8"),
+    Case("three GPUs", many(1, gpus=3), refused="needs 3 GPUs; a node of slurm has 2"),
+    Case("17 GB", many(1, memory="17000MiB"), refused="needs 16.6 GiB of memory; a node of slurm has 15.6 GiB"),  # noqa: E501
+    Case("a resource that no node has", many(1, resources={"fpga": 1}), refused="needs 1 fpga"),
+    Case("nine nodes", many(1, nodes=9), refused="needs 9 nodes"),
+    Case("three nodes with GPUs", many(1, nodes=3, gpus=1), refused="needs 3 nodes"),
+    Case("a GPU and 8 GB", many(1, gpus=1, memory="8000MiB"), refused="a node of slurm has not"),
+    Case("GPUs where nodes have none", many(1, gpus=1), queue={"constraint": "thin"}, refused="needs 1 GPU"),  # noqa: E501
+    Case("GPUs on a node that is named and has none", many(1, gpus=1), queue={"extra": ["--nodelist=n1"]}, refused="needs 1 GPU"),  # noqa: E501
+    Case("five cores in a partition of thin nodes", many(1, cores=5), queue={"partition": "twice"}, refused="needs 5 cores"),  # noqa: E501
+    Case("GPUs in a partition without", many(1, gpus=1), queue={"partition": "mine"}, refused="needs 1 GPU"),  # noqa: E501
+    Case("longer than the QOS allows", many(1, runtime="4m"), queue={"qos": "express"}, refused="allows a job at most 3.0 min"),  # noqa: E501
+    Case("two nodes where a job may have one", many(1, nodes=2), queue={"qos": "node"}, refused="node"),  # noqa: E501
+    Case("two cores where a user may have one", many(1, cores=2), queue={"qos": "core"}, refused="MaxTRESPerUser cpu=1 of QOS core"),  # noqa: E501
+    Case("five cores where a job may have four", many(1, cores=5), queue={"qos": "job"}, refused="cpu=4"),  # noqa: E501
+    Case("4 GB where a user may have three", many(1, memory="4000MiB"), queue={"qos": "memory"}, refused="mem=3G"),  # noqa: E501
+    Case("two GPUs where a user may have one", many(1, gpus=2), queue={"qos": "gpu"}, refused="gres/gpu=1"),  # noqa: E501
+    Case("a GPU where a user may have none", many(1, gpus=1), queue={"qos": "no-gpu"}, refused="gres/gpu=0"),  # noqa: E501
+    Case("three cores where a job may have two of a node", many(1, cores=3), queue={"partition": "capped"}, refused="2"),  # noqa: E501
+    Case("three nodes where an account may have eight cores", many(1, nodes=3), queue={"account": "physics"}, refused="cpu=8"),  # noqa: E501
+    Case("an account of others", many(1), queue={"account": "nosuch"}, refused="account"),
+    Case("a reservation that there is not", many(1), queue={"extra": ["--reservation=nosuch"]}, refused="reservation"),  # noqa: E501
 )  # fmt: skip
 """What can never run is refused before anything is submitted."""
 

@@ -24,7 +24,7 @@ from tests.real.works import IS_FULL, private
 from tests.real_workflows import RECIPES
 from tests.slurm import parts
 from tests.slurm.cluster import SlurmCluster
-from tests.slurm.parts import CASES, LANDED, PARTS, REFUSED, SHAPES, WHOLE, Case
+from tests.slurm.parts import CASES, PARTS, REFUSED, SHAPES, WHOLE, Case
 from tests.slurm.shared import OTHER, USER, reserved, submit, told
 from tests.slurm.test_slurm_sites import copy_compiled
 
@@ -85,8 +85,6 @@ def test_there_are_enough_cases() -> None:
 
 @pytest.mark.parametrize("case", CASES if IS_FULL else SAMPLE, ids=str)
 def test_a_run_has_the_parts_that_it_needs(case: Case, shared: SlurmCluster, home: Home) -> None:
-    if case.rests_on not in LANDED:
-        pytest.skip(f"waits for {case.rests_on}")
     folder = home.room()
     parts.written(case, folder)
     with ExitStack() as stack:

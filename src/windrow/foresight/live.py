@@ -24,7 +24,7 @@ from windrow.forecast.twin import Twin, simulated, waiting_jobs
 from windrow.foresight.course import Course, CourseEnd, Futures, Sampling
 from windrow.foresight.futures import SampledFutures
 from windrow.foresight.observed_file import ObservedFile
-from windrow.foresight.observer import LOOK_S, Observer
+from windrow.foresight.observer import Observer
 from windrow.kernels.jit import in_python, is_small
 from windrow.model import NEVER_S
 from windrow.model.requests import Requests
@@ -38,6 +38,8 @@ START_S = 2
 """What it takes to pass work on from one job to the next: a round of the scheduler, the start of an
 agent."""
 _MANY = 3  # a job of others is met in every play, for longer than a task of ours
+GLANCE_S = 90.0
+"""How often the queue is read between decisions."""
 _FRESH_S = 2.0  # how old a reading may be: which of our jobs run must be right
 
 
@@ -139,10 +141,10 @@ class Ahead:
     def glance(self, own: Collection[str], now_s: float) -> None:
         """Between decisions: read the queue, if that is worth it and the last time is long enough
         ago."""
-        is_due = not 0 <= now_s - self._looked_s < LOOK_S  # below zero the clock was set back
+        is_due = not 0 <= now_s - self._looked_s < GLANCE_S  # below zero the clock was set back
         if is_due and self.observer.needs_readings:
             self._looked_s = now_s
-            self._twin.freshen(LOOK_S / 2)
+            self._twin.freshen(GLANCE_S / 2)
             self._read(own)
 
     def _read(self, own: Collection[str]) -> Snapshot:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 POLL_S = 2.0
 """The least time between two queries of the queue."""
-SLOWEST_POLL_S = 30.0
+SLOWEST_POLL_S = 40.0
 _SLOWER = 2.0
 MANY = 32
 """Of more jobs than these, those that the queue does not call running are listened to in turn, this

@@ -13,7 +13,7 @@ Rule 3: a part blocks its cores, or as many as go with its memory, if that is mo
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
@@ -145,6 +145,11 @@ class Sharing:
     def holds(self, need: Need, kinds: Sequence[NodeKind]) -> bool:
         """Whether a job may have a part for this need."""
         return self.parts_of_job(self.part_for(need), kinds) > 0
+
+    def less(self, used: Mapping[str, int]) -> Sharing:
+        """The same, if so much of what its `bounds` allow is in use, by their words."""
+        left = ((name, max(0, amount - used.get(why, 0)), why) for name, amount, why in self.bounds)
+        return replace(self, bounds=tuple(left))
 
     def most_parts(self, part: NodeShape) -> tuple[int, str] | None:
         """How many such parts a user may have at a time, and who says so; None: any number."""

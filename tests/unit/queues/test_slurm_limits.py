@@ -18,7 +18,7 @@ from windrow.queues.slurm.pool import with_features
 from windrow.queues.slurm.profile import SlurmProfile
 from windrow.queues.slurm.queue import SlurmQueue
 from windrow.queues.slurm.text import parse_nodes
-from windrow.queues.slurm.tres import Bound, parse_tres
+from windrow.queues.slurm.tres import Bound, Rule, bounds_of, parse_tres, used_of
 
 NODES = """\
 n1|idle|up|4|2000|0|(null)|thin
@@ -263,3 +263,31 @@ def test_a_refusal_to_answer_is_told_in_slurms_words() -> None:
         "Access/permission denied; "
     )
     assert "does not answer" not in said
+
+
+IN_USE = """\
+Current Association Manager state
+Association Records
+ClusterName=w Account=physics UserName= Partition= ID=5 GrpTRES=cpu=8(7),mem=N(400) GrpTRESMins=cpu=N(70) MaxTRESPJ=
+ClusterName=w Account=physics UserName=sci(65534) Partition= ID=6 GrpTRES=cpu=N(2),mem=N(0) MaxTRESPJ=
+QOS Records
+QOS=cores(2) GrpTRES=cpu=6(5),mem=N(0) Account Limits= science={MaxTRESPA=cpu=N(1)} User Limits= 1={MaxTRESPU=cpu=4(1)} 65534={MaxJobsPU=N(0) MaxTRESPU=cpu=4(3),mem=3072(1000)}
+"""  # noqa: E501
+
+
+def test_what_running_jobs_use_of_a_limit() -> None:
+    rules = (
+        Rule("QOS cores", True, {"MaxTRESPerUser": "cpu=4,mem=3G", "MaxTRES": "cpu=4"}),
+        Rule("user sci in account physics", False, {"GrpTRES": "cpu=9"}),
+        Rule("account physics", False, {"GrpTRES": "cpu=8"}),
+        Rule("account root", False, {"GrpTRES": "cpu=80"}),
+    )
+    assert used_of(IN_USE, bounds_of(rules), "sci") == {
+        "MaxTRESPerUser cpu=4 of QOS cores": 3,
+        "MaxTRESPerUser mem=3G of QOS cores": 1000 << 20,
+        "GrpTRES cpu=9 of user sci in account physics": 2,
+        "GrpTRES cpu=8 of account physics": 7,
+    }
+    assert used_of("slurm: error", bounds_of(rules), "sci") == {}
+    of_qos = (Rule("QOS cores", True, {"GrpTRES": "cpu=6"}), *rules[1:])
+    assert used_of(IN_USE, bounds_of(of_qos), "sci") == {"GrpTRES cpu=6 of QOS cores": 5}

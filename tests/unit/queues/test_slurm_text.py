@@ -350,12 +350,20 @@ def test_status_asks_once_and_accounts_only_for_the_forgotten() -> None:
     run = site(squeue=known, **{"sacct ": old})
     queue = SlurmQueue(run=run, env={})
     assert set(queue.status(["3"])) == {"3"}
-    assert [argv[0] for argv in run.asked] == ["squeue"]
+    assert [argv[:2] for argv in run.asked if argv[0] != "scontrol"][-1] == ["squeue", "--local"]
+    assert sum(argv[0] == "squeue" for argv in run.asked) == 1
     assert set(queue.status(["3", "2", "1"])) == {"3", "2"}
     assert run.asked[-1][-2:] == ["--jobs", "2,1"]
     run.answers["sacct "] = Answer(1, "", "sacct: error: slurmdbd is down")
     with pytest.raises(QueueError):  # not the same as absent
         queue.status(["2"])
+
+
+def test_where_clusters_are_shown_together_squeue_tells_of_all() -> None:
+    config = f"{CONFIG}FederationParameters    = fed_display\n"
+    run = site(**{"scontrol show config": config})
+    SlurmQueue(run=run, env={}).status(["3"])
+    assert "--local" not in next(argv for argv in run.asked if argv[0] == "squeue")
 
 
 def test_profiles_are_checked() -> None:

@@ -71,6 +71,10 @@ class SiteLimits:
     nodes: tuple[SlurmNode, ...] = ()
     """All of the partition, as they were when this was read."""
     kept_out: tuple[str, ...] = ()
+    bounds: tuple[Bound, ...] = ()
+    """What accounts allow jobs to have."""
+    is_federated: bool = False
+    """Whether listings show jobs of several clusters."""
 
 
 def read_limits(ask: Ask, profile: SlurmProfile, user: str) -> SiteLimits:
@@ -109,7 +113,15 @@ def read_limits(ask: Ask, profile: SlurmProfile, user: str) -> SiteLimits:
         limits = replace(limits, left_out=_left_out(bounds, able))
     names = frozenset(node.name for node in nodes)
     return SiteLimits(
-        limits, name, has_accounts, where.cluster, names, tuple(every), tuple(sorted(kept_out))
+        limits,
+        name,
+        has_accounts,
+        where.cluster,
+        names,
+        tuple(every),
+        tuple(sorted(kept_out)),
+        tuple(bounds),
+        "fed_display" in config.get("FederationParameters", ""),
     )
 
 

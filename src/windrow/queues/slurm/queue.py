@@ -49,10 +49,13 @@ from windrow.queues.slurm.profile import (
 )
 from windrow.queues.slurm.sharing import LONG_S, Counted
 from windrow.queues.slurm.text import SlurmNode
+from windrow.queues.slurm.tres import used_of
 from windrow.queues.spec import check_spec
 
 BATCH = 500  # ids in one command line: well below what a kernel takes, and what slurmdbd likes
 REMEMBER = "now-30days"  # how far back `find` looks in the accounts
+RESERVATIONS_S = 300.0
+"""How old what is known of reservations may get."""
 KEPT = (
     "SLURM_CONF",
     "SLURM_CLUSTERS",
@@ -91,6 +94,8 @@ class SlurmQueue(BatchQueue):
         self.part: NodeShape | None = None
         """In what nodes and jobs are counted, if these are parts of nodes (`in_parts`)."""
         self._takes_any = False  # nodes for such parts, by the last look: all others are in use
+        self._reserved = ""
+        self._reserved_at_s = -inf
         clean = _clean(given)
         # The format of times is not for sbatch in earnest: the job would inherit it.
         super().__init__(clean, {**clean, "SLURM_TIME_FORMAT": "%s"}, timeout_s, run)
@@ -357,27 +362,50 @@ class SlurmQueue(BatchQueue):
         if self.part is not None:
             counted = self._counted_now(self.part, nodes, jobs, time.time())
             usable = counted.parts()
-            offered = counted.parts(is_open=True)
+            offered = self._within_bounds(self.part, counted.parts(is_open=True))
             jobs = counted.jobs(jobs, self._user)
-        told = self._command(["scontrol", "-o", "show", "reservation"])
         now = time.time()
         is_inside = any(option.startswith("--reservation") for option in self.profile.extra)
-        names = {node.name for node in nodes if told.is_good and not is_inside}
-        closures = text.parse_closures(told.out, names, now)
+        names = {node.name for node in nodes if not is_inside}
+        closures = text.parse_closures(self._reservations(now), names, now)
         if self.part is not None:  # what is closed, in parts
             each = usable / max(1, len(nodes))
             closures = tuple((start, end, math.ceil(n * each)) for start, end, n in closures)
         return Snapshot(now, usable, tuple(jobs), offered, closures, hidden)
+
+    def _within_bounds(self, part: NodeShape, offered: int) -> int:
+        """How many of the offered parts are left by the limits that jobs of this user or account
+        share, if it is told what these use of them; one at least, which waits if need be."""
+        sharing = self._site.limits.sharing
+        shared = [bound for bound in self._site.bounds if bound.is_of_many]
+        if sharing is None or not shared or not offered:
+            return offered
+        told = self._command(["scontrol", "-o", "show", "assoc_mgr", "flags=assoc,qos"])
+        if not told.is_good:
+            return offered
+        most = sharing.less(used_of(told.out, shared, self._user)).most_parts(part)
+        if most is None:
+            return offered
+        return max(1, min(offered, most[0]))
+
+    def _reservations(self, now_s: float) -> str:
+        """What Slurm tells of reservations, asked seldom: they are made long before."""
+        if not 0 <= now_s - self._reserved_at_s < RESERVATIONS_S:
+            told = self._command(["scontrol", "-o", "show", "reservation"])
+            if not told.is_good:
+                return ""
+            self._reserved_at_s = now_s
+            self._reserved = told.out
+        return self._reserved
 
     def _jobs(self) -> list[OthersJob]:
         partition = self._site.partition
         columns, parse = text.SNAPSHOT_FORMAT, text.parse_snapshot
         if self.part is not None:
             columns, parse = text.SHARED_FORMAT, text.parse_shared
-        told = self._ask(
-            ["squeue", "--noheader", "--array", f"--partition={partition}", "--states=PENDING,CONFIGURING,RUNNING,"  # noqa: E501
-             "SUSPENDED,STOPPED,COMPLETING", f"--Format={columns}"]
-        )  # fmt: skip
+        states = "PENDING,CONFIGURING,RUNNING,SUSPENDED,STOPPED,COMPLETING"
+        which = [f"--partition={partition}", f"--states={states}"]
+        told = self._listed("--array", *which, f"--Format={columns}")
         return parse(told, self.limits().max_walltime_s or text.FOREVER_S)
 
     def past_jobs(self, since_s: float) -> list[PastJob] | None:
@@ -467,15 +495,16 @@ class SlurmQueue(BatchQueue):
             self.wording.check_cancelled(self._command(["scancel", *some]), "scancel")
 
     def _squeue(self) -> list[text.Row]:
-        argv = [
-            "squeue",
-            "--me",
-            "--noheader",
-            "--array",
-            "--states=all",
-            f"--Format={text.STATUS_FORMAT}",
-        ]
-        return text.parse_status(self._ask(argv))
+        every = ("--me", "--array", "--states=all")
+        return text.parse_status(self._listed(*every, f"--Format={text.STATUS_FORMAT}"))
+
+    def _listed(self, *which: str) -> str:
+        """What squeue tells of these jobs. It need not ask first whether there are other
+        clusters."""
+        argv = ["squeue", "--noheader", *which]
+        if not self.profile.cluster and not self._site.is_federated:
+            argv.insert(1, "--local")
+        return self._ask(argv)
 
     def _sacct(self, *which: str) -> list[text.Row]:
         user = f"--user={self._user}"

@@ -21,6 +21,7 @@ from windrow.model.resources import GPUS, NodeShape, gpus_of_type
 # them at a time.
 LIMITS = ("MaxTRES", "MaxTRESPerNode", "MaxTRESPerUser", "MaxTRESPerAccount", "GrpTRES")
 _OF_GROUPS = "GrpTRES"
+_OF_USERS = "MaxTRESPerUser"
 _PER_NODE = "MaxTRESPerNode"
 _AMOUNT = re.compile(r"(\d+(?:\.\d+)?)([KMGTP]?)")
 
@@ -37,12 +38,19 @@ class Rule:
 @dataclass(frozen=True, slots=True)
 class Bound:
     """The most that one job may have of a resource; of memory in bytes. `name` says in Slurm's
-    words what sets it."""
+    words what sets it: this `limit` of `who`."""
 
     resource: str
     amount: int
     name: str
     is_per_node: bool = False
+    limit: str = ""
+    who: str = ""
+
+    @property
+    def is_of_many(self) -> bool:
+        """Whether all jobs of a user or a group count together."""
+        return self.limit in (_OF_GROUPS, _OF_USERS)
 
     def most_nodes(self, shape: NodeShape) -> int | None:
         """How many whole nodes that is, if all are like this; None: any number."""
@@ -76,13 +84,70 @@ def bounds_of(rules: Iterable[Rule], *, counts_memory: bool = True) -> list[Boun
         for rule in every:
             told = [one for one in parse_tres(rule.row.get(limit, "")) if one[0] not in taken]
             found += [
-                Bound(resource, amount, f"{limit} {text} of {rule.name}", limit == _PER_NODE)
+                Bound(
+                    resource,
+                    amount,
+                    f"{limit} {text} of {rule.name}",
+                    limit == _PER_NODE,
+                    limit,
+                    rule.name,
+                )
                 for resource, amount, text in told
                 if counts_memory or resource != "mem"
             ]
             if rule.is_qos or limit != _OF_GROUPS:
                 taken.update(resource for resource, _, _ in told)
     return found
+
+
+def used_of(out: str, bounds: Iterable[Bound], user: str) -> dict[str, int]:
+    """What running jobs use of these limits by now, by the limits' names, as `scontrol -o show
+    assoc_mgr` tells; without those of which it says nothing."""
+    texts = {_record_name(line): line for line in out.splitlines()}
+    found = dict[str, int]()
+    for bound in bounds:
+        if bound.is_of_many:
+            line = texts.get(bound.who, "")
+            if bound.limit == _OF_USERS:
+                line = _of_user(line, _user_id(out, user))
+            for resource, amount in _used(line):
+                if resource == bound.resource:
+                    found[bound.name] = amount
+    return found
+
+
+def _record_name(line: str) -> str:
+    """Of whom a line of `show assoc_mgr` tells, as rules are named."""
+    if match := re.match(r"QOS=(\S+)\(\d+\) ", line):
+        return f"QOS {match[1]}"
+    if match := re.match(r"ClusterName=\S* Account=(\S*) UserName=(?:(\S+)\(\d+\))? ", line):
+        return f"user {match[2]} in account {match[1]}" if match[2] else f"account {match[1]}"
+    return ""
+
+
+def _user_id(out: str, user: str) -> str:
+    match = re.search(rf"UserName={re.escape(user)}\((\d+)\)", out)
+    if match:
+        return match[1]
+    return user
+
+
+def _of_user(line: str, number: str) -> str:
+    """What a QOS says of one user, with the name of the limit as if it were one for all."""
+    users = line.partition("User Limits=")[2]
+    match = re.search(rf"(?:^|[\s(]){re.escape(number)}\)?={{([^}}]*)}}", users)
+    if match:
+        return match[1].replace("MaxTRESPU=", "GrpTRES=")
+    return ""
+
+
+def _used(line: str) -> Iterator[tuple[str, int]]:
+    """The resources of `GrpTRES=cpu=8(7),mem=N(400)` with what is used; memory in bytes."""
+    match = re.search(r"\bGrpTRES=(\S*)", line)
+    for one in match[1].split(",") if match else ():
+        pair = re.fullmatch(r"([^=]+)=[^(]*\((\d+)\)", one)
+        if pair:
+            yield pair[1], int(pair[2]) << 20 * (pair[1] == "mem")
 
 
 def tightest(bounds: Iterable[Bound], shape: NodeShape) -> tuple[int, Bound] | None:
