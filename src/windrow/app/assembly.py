@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from windrow.forecast.guard import Guard
     from windrow.forecast.twin import Twin
     from windrow.foresight.live import Ahead
+    from windrow.foresight.seen import Watched
     from windrow.manager.transfers import Transfers
 
 
@@ -157,16 +158,18 @@ def outpost_at(
     errors: TaskErrors | None,
     *,
     keeps: bool = True,
+    seen: Path | None = None,
 ) -> Outpost:
     """A site with its forecasters; without `errors` there is no look ahead.
 
     `root`: where runs are kept. `keeps` False: what is seen of the queue is not kept for other
-    runs.
+    runs. `seen`: the file in which it is kept for this run.
     """
     queue = reached.queue
     name = reached.site.name
     place = reached.place
-    twin = cache(lambda: twin_of(queue))
+    readings = watched(reached, seen)
+    twin = cache(lambda: twin_of(queue, readings))
     ahead: Ahead | None = None
     asked = list[Forecaster]()
     earlier = list[PastPrediction]()
@@ -186,16 +189,27 @@ def outpost_at(
         forecasters=asked,
         earlier=earlier,
         ahead=ahead,
+        readings=readings,
         open_nodes=None if reached.site.starts_at_once else lambda: twin().snapshot().open_nodes,
         guard=_guard_of(reached, twin),
     )
 
 
-def twin_of(queue: Queue) -> Twin:
-    """The most trusted of those who are asked for starts on this queue."""
+def watched(reached: Reached, seen: Path | None) -> Watched | None:
+    """What keeps the readings of a queue for its run; None if there is nothing to compare."""
+    if seen is None or reached.limits.has_one_way:
+        return None
+    from windrow.foresight.seen import Watched  # noqa: PLC0415  (not on this machine, on which no job waits)
+
+    return Watched(reached.queue, seen, reached.site, reached.queue.policy)
+
+
+def twin_of(queue: Queue, readings: Watched | None = None) -> Twin:
+    """The most trusted of those who are asked for starts on this queue; `readings` keeps what it
+    reads."""
     from windrow.forecast.twin import Twin  # noqa: PLC0415  (not on this machine, on which no job waits)
 
-    return Twin(queue, time.time, policy=queue.policy, refresh_s=5.0)
+    return Twin(readings or queue, time.time, policy=queue.policy, refresh_s=5.0)
 
 
 def _guard_of(reached: Reached, twin: Callable[[], Twin]) -> Guard | None:

@@ -429,6 +429,9 @@ def managed(
         aheads = [outpost.ahead for outpost in manager.outposts if outpost.ahead is not None]
         for ahead in aheads:
             ahead.observer.keep()
+        for outpost in manager.outposts:
+            if outpost.readings is not None:
+                outpost.readings.keep()
         is_as_promised = (
             manager.core.is_complete and not manager.core.additions
         )  # else it became another run
@@ -470,6 +473,8 @@ def _manager(
     if isinstance(wanted.strategy, LooksAhead):
         errors = errors_at(wanted.works, facts.errors)
     hearers = list[Hear]()
+    seen = paths.seen if len(sites) == 1 else None
+    root = paths.folder.path.parent
     manager = assemble(
         wanted,
         Ports(
@@ -477,7 +482,7 @@ def _manager(
             uid=facts.uid,
             name=paths.name,
             journal=journal,
-            outposts=[outpost_at(one, paths.folder.path.parent, waits, errors) for one in sites],
+            outposts=[outpost_at(one, root, waits, errors, seen=seen) for one in sites],
             transfers=transfers,
             mirrors=transfers.mirrors if transfers else {},
             patience_s=patience_s(paths.folder.path),

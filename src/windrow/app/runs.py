@@ -75,6 +75,10 @@ class RunPaths:
     """Held by the run's manager."""
     stop = Inside("stop")
     """There while someone wants the run to stop."""
+    seen = Inside("queue.json")
+    """What the run saw of its queue (`foresight.seen`)."""
+    what_if = Inside("what-if.json")
+    """What other strategies would have come to (`trials.replay`)."""
     log = Inside("manager.log")
     """What a detached manager says."""
 

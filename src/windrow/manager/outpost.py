@@ -33,6 +33,7 @@ from windrow.strategies.base import Decision, JobPlan, LooksAhead, OwnJob, View,
 if TYPE_CHECKING:
     from windrow.forecast.guard import Guard
     from windrow.foresight.live import Ahead
+    from windrow.foresight.seen import Watched
     from windrow.manager.manager import Manager
     from windrow.strategies.choosing import Offer
 
@@ -69,6 +70,8 @@ class Outpost:
     """What was predicted in earlier runs, and what came true."""
     ahead: Ahead | None = None
     """Where the strategy may look ahead."""
+    readings: Watched | None = None
+    """What keeps the readings of the queue for this run."""
     open_nodes: Callable[[], int] | None = None
     """How many nodes new jobs could have as the queue stands; None: as many as there are."""
     guard: Guard | None = None

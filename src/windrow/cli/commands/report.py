@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from windrow.app.runs import RunView
     from windrow.report.run.crate import CrateFile
     from windrow.story.figures import RecordedRun
+    from windrow.trials.replay import WhatIf
 
 
 _EVERY_S = 2.0
@@ -36,6 +37,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="DIR",
         help="also export the run as an RO-Crate to this new folder",
     )
+    words = "play the run again by every strategy, on the queue as it was seen, and show that too"
+    add("--what-if", action="store_true", help=words)
     how = parser.add_mutually_exclusive_group()
     words = "write the page again and again until the run ends; an open page shows it"
     how.add_argument("-f", "--follow", action="store_true", help=words)
@@ -65,6 +68,8 @@ def run(args: argparse.Namespace) -> None:
     if args.follow:
         print(page, flush=True)
         follow(told, page)
+    if args.what_if:
+        play_again(told)
     now_s = time.time()
     report = told.recorded(now_s)
     terminal.write_page(page, page_now(told, now_s))
@@ -72,12 +77,30 @@ def run(args: argparse.Namespace) -> None:
         with terminal.waiting("reading files"):
             write_crate(folder, told, report)
     if args.json:
-        terminal.print_json(report_view(report, page, args.crate))
+        terminal.print_json(report_view(report, page, args.crate, what_if_of(told)))
     else:
         written = [] if args.follow else [str(page)]
         written += [] if args.crate is None else [args.crate]
         if written:
             print(*written, sep="\n")
+
+
+def play_again(told: RunView) -> None:
+    """By every strategy, and keep the answer beside the run, unless it is there already."""
+    from windrow.trials import replay
+
+    if replay.kept(told.paths, told.story.last_s) is None:
+        with terminal.waiting("playing the run again by every strategy"):
+            replay.keep(told.paths, replay.what_if(told))
+
+
+def what_if_of(told: RunView) -> WhatIf | None:
+    """The answer that is kept beside the run."""
+    if not told.paths.what_if.exists():
+        return None
+    from windrow.trials import replay
+
+    return replay.kept(told.paths, told.story.last_s)
 
 
 def follow(told: RunView, page: Path) -> None:

@@ -19,6 +19,8 @@ from windrow.story.states import ACTIVE, RunState, TaskState
 if TYPE_CHECKING:
     from windrow.app.runs import RunView
     from windrow.story.figures import RecordedRun
+    from windrow.trials.background import Background
+    from windrow.trials.replay import WhatIf
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +37,12 @@ class About:
     """How long the run will need yet, if that is known."""
     warnings: Sequence[str] = field(default=())
     """What keeps the run from going on."""
+    around: Background | None = None
+    """What others did on the nodes, as far as the run saw it."""
+    what_if: WhatIf | None = None
+    """What other strategies would have come to, if that was asked for."""
+    can_replay: bool = False
+    """Whether it can be asked for."""
 
     def log(self, task: int, attempt: int) -> str:
         """Where what this attempt printed is; empty if it printed nothing."""
@@ -63,6 +71,13 @@ def about(told: RunView, now_s: float, every_s: float = 0.0) -> About:
     left_s = None
     if told.state == RunState.RUNNING:
         left_s = told.left_s(now_s)
+    around = what_if = None
+    can_replay = told.paths.seen.exists()
+    if can_replay:
+        from windrow.trials import replay  # noqa: PLC0415  (most runs on this machine have nothing of it)
+
+        around = replay.around(told)
+        what_if = replay.kept(told.paths, told.story.last_s)
     return About(
         steps=told.runnable.steps,
         out=str(out),
@@ -71,6 +86,9 @@ def about(told: RunView, now_s: float, every_s: float = 0.0) -> About:
         reports_every_s=every_s,
         left_s=left_s,
         warnings=[line.removeprefix("warning: ") for line in told.warnings()],
+        around=around,
+        what_if=what_if,
+        can_replay=can_replay and told.state not in ACTIVE,
     )
 
 

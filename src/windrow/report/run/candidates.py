@@ -14,6 +14,7 @@ from windrow.model.wording import count, span
 from windrow.report import plot
 from windrow.report.page import figure, note
 from windrow.report.plot import Axis, Frame, time_axis
+from windrow.report.run.bars import STEP, Bar, bar
 from windrow.story.figures import RecordedRun
 from windrow.story.story import DecisionStory
 from windrow.strategies.base import Candidate
@@ -21,8 +22,6 @@ from windrow.strategies.base import Candidate
 MOST_DRAWN = 3
 _MOST_BARS = 14
 _LEFT = 300
-_STEP = 22
-_NAME = 44
 
 
 def why(told: RecordedRun) -> str:
@@ -76,16 +75,14 @@ def _picture(decision: DecisionStory) -> str:
     order = sorted(range(len(found)), key=lambda i: (i != chosen, found[i][1], i))[:_MOST_BARS]
     best_s = found[order[0]][1]
     axis = time_axis(0, max(1.0, *(found[i][1] for i in order)), "from the decision on")
-    frame = Frame(_LEFT, 10, 500, _STEP * len(order), axis, Axis(0, 1, ()))
+    frame = Frame(_LEFT, 10, 500, STEP * len(order), axis, Axis(0, 1, ()))
     parts = [plot.axes(frame)]
     for row, i in enumerate(order):
         one, end_s = found[i]
-        top = frame.top + row * _STEP + 3
-        parts += _bar(frame, top, one, end_s, is_chosen=i == chosen)
         words = format_duration(end_s)
         if i != chosen and chosen >= 0 and best_s > 0:
             words += f" ({100 * (end_s - best_s) / best_s:+.0f} %)"
-        parts.append(plot.text(frame.right + 12, top + 12, words, "strong" if i == chosen else ""))
+        parts += bar(frame, row, _bar(one, end_s, words, is_chosen=i == chosen))
     caption = (
         "Blue: what was chosen; then the others, the one that would end first on top. Grey is the "
         "wait in the queue, colour the run of the job. The pale rest, up to the mark, is what all "
@@ -96,23 +93,9 @@ def _picture(decision: DecisionStory) -> str:
     return figure(plot.picture(960, frame.bottom + 48, "Candidates and their ends", parts), caption)
 
 
-def _bar(frame: Frame, top: float, one: Candidate, end_s: float, *, is_chosen: bool) -> list[str]:
+def _bar(one: Candidate, end_s: float, words: str, *, is_chosen: bool) -> Bar:
     wait_s = float(one.wait_s + one.data_s)
-    a, b, c, d = frame.across([0, wait_s, wait_s + one.run_s, end_s]).tolist()
-    name = one.what if len(one.what) <= _NAME else f"{one.what[: _NAME - 1]}…"
-    if is_chosen:
-        colour, css = "c0", "end strong"
-    else:
-        colour, css = "c7", "end"
     hint = f"{one.what}: {count(one.nodes, 'node')}, wait {span(wait_s)}, run {span(one.run_s)}"
     if one.note:
         hint += f" ({one.note})"
-    parts = [
-        plot.text(frame.left - 10, top + 12, name, css),
-        plot.box("veil", a, top, b - a, _STEP - 8, hint),
-        plot.box(f"bar {colour}", b, top, max(1.0, c - b), _STEP - 8, hint),
-    ]
-    if d > c + 0.5:
-        parts.append(plot.box(f"area {colour}", c, top, d - c, _STEP - 8, hint))
-    parts.append(f'<path class="line {colour}" d="M{d:.1f} {top - 2:.1f}v{_STEP - 4}"/>')
-    return parts
+    return Bar(one.what, wait_s, one.run_s, end_s, words, hint, is_chosen)

@@ -13,6 +13,7 @@ from windrow.story.story import DecisionStory, TaskAttempt
 
 MOST_FAILURES = 40
 MOST_DECISIONS = 60
+_WHY = 100
 _PRE = (
     "white-space: pre-wrap; overflow-wrap: anywhere; margin: .3rem 0 .8rem; padding: .5rem "
     ".8rem; font-size: .85rem; "
@@ -108,7 +109,9 @@ def decisions(told: RecordedRun) -> str:
     parts = []
     for i, decision in enumerate(story.decisions[:MOST_DECISIONS]):
         mine = jobs.get(i, [])
-        head = f"+{span(max(0.0, decision.at_s - told.begun_s))}: {_named(mine)}"
+        head = f"+{span(max(0.0, decision.at_s - told.begun_s))}, {_named(mine)}"
+        if decision.decision.why:
+            head += f": {_short(decision.decision.why)}"
         said = "\n".join(_said(told, decision, mine)) or "No reason given."
         parts.append(f"<details><summary>{escape(head)}</summary>{_pre(said)}</details>")
     if len(story.decisions) > MOST_DECISIONS:
@@ -117,6 +120,13 @@ def decisions(told: RecordedRun) -> str:
             more += f"; see windrow explain JOB --run {told.name}"
         parts.append(note(f"{more}."))
     return "\n".join(parts)
+
+
+def _short(why: str) -> str:
+    """The first words of a reason."""
+    if len(why) <= _WHY:
+        return why
+    return f"{why[:_WHY].rsplit(' ', 1)[0]} …"
 
 
 def _named(jobs: Sequence[int]) -> str:

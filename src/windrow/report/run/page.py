@@ -26,6 +26,7 @@ from windrow.report.run.planned import planned, planned_jobs
 from windrow.report.run.space import space, space_of_nodes
 from windrow.report.run.starts import starts
 from windrow.report.run.view import run_figures
+from windrow.report.run.what_if import what_if
 from windrow.report.workflow import kind_colours
 from windrow.story import figures
 from windrow.story.node_files import RoleData, data_by_role
@@ -53,7 +54,7 @@ def run_page(
     if told.state == RunState.FAILED:  # then it is what the reader came for
         sections.append(in_vain)
     sections.append(_over_time(told, background, what))
-    sections += [section(title, body) for title, body in _plans(told) if body]
+    sections += [section(title, body) for title, body in _plans(told, known) if body]
     sections.append(_tasks(told))
     sections.append(section("Kinds of task", kinds(told), graph(told, task_link)))
     sections.append(section("Jobs", _jobs(told)))
@@ -75,13 +76,15 @@ def run_page(
 
 def page_now(told: RunView, now_s: float, every_s: float = 0.0) -> str:
     """The page of a real run as it is now. `every_s`: after how long it is written again."""
-    return run_page(told.recorded(now_s), known=about(told, now_s, every_s))
+    known = about(told, now_s, every_s)
+    return run_page(told.recorded(now_s), known.around, known=known)
 
 
-def _plans(told: figures.RecordedRun) -> Iterator[tuple[str, str]]:
+def _plans(told: figures.RecordedRun, known: About) -> Iterator[tuple[str, str]]:
     """What was expected and why, beside what came."""
     yield "Planned and actual", planned(told)
     yield "Why this cut", why(told)
+    yield "What if", what_if(told, known)
     if told.predictions:
         yield "Predicted and actual starts", starts(told)
 

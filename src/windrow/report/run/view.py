@@ -1,10 +1,12 @@
 """A run as programs see it: what `--json` of status, runs, tasks and report prints."""
 
+from __future__ import annotations
+
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
@@ -24,6 +26,9 @@ from windrow.story.node_files import data_by_role, space_on_nodes
 from windrow.story.space import taken
 from windrow.story.states import RunState, TaskState
 from windrow.story.story import JobStory, RunStory, TaskAttempt
+
+if TYPE_CHECKING:
+    from windrow.trials.replay import WhatIf
 
 SCHEMA = 1
 """Of what `--json` prints about a run. It changes when a name or its meaning does; names may be
@@ -189,11 +194,16 @@ def _why(told: RunView, number: int) -> str:
     return ""
 
 
-def report_view(run: RecordedRun, page: Path, crate: str | None) -> dict[str, Any]:
+def report_view(
+    run: RecordedRun, page: Path, crate: str | None, what_if: WhatIf | None = None
+) -> dict[str, Any]:
     """The run in figures, and where its page is."""
     if crate is not None:
         crate = str(Path(crate).absolute())
-    return {**run_figures(run), "page": str(page.absolute()), "crate": crate}
+    view = {**run_figures(run), "page": str(page.absolute()), "crate": crate}
+    if what_if is not None:
+        view["what_if"] = [asdict(one) for one in what_if.by_makespan]
+    return view
 
 
 def run_figures(run: RecordedRun) -> dict[str, Any]:

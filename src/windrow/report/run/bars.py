@@ -1,0 +1,49 @@
+"""Bars of what could be, one below the other: grey until something runs, coloured while it does,
+pale to the end of all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from windrow.report import plot
+from windrow.report.plot import Frame
+
+STEP = 22
+_BASE = 12
+_NAME = 44
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """One of them; times count from where the axis begins. `words` stand behind the bars."""
+
+    name: str
+    wait_s: float
+    run_s: float
+    end_s: float
+    words: str
+    hint: str
+    is_chosen: bool = False
+
+
+def bar(frame: Frame, row: int, one: Bar) -> Iterator[str]:
+    """The bar in that row of the frame, with its name before it and its words behind all bars."""
+    top = frame.top + row * STEP + 3
+    times = [0, one.wait_s, one.wait_s + one.run_s, one.end_s]
+    a, b, c, d = frame.across(times).tolist()
+    colour = "c7"
+    css = ""
+    if one.is_chosen:
+        colour = "c0"
+        css = "strong"
+    name = one.name
+    if len(name) > _NAME:
+        name = f"{name[: _NAME - 1]}…"
+    yield plot.text(frame.left - 10, top + _BASE, name, f"end {css}".strip())
+    yield plot.box("veil", a, top, b - a, STEP - 8, one.hint)
+    yield plot.box(f"bar {colour}", b, top, max(1.0, c - b), STEP - 8, one.hint)
+    if d > c + 0.5:
+        yield plot.box(f"area {colour}", c, top, d - c, STEP - 8, one.hint)
+    yield f'<path class="line {colour}" d="M{d:.1f} {top - 2:.1f}v{STEP - 4}"/>'
+    yield plot.text(frame.right + 12, top + _BASE, one.words, css)
