@@ -44,6 +44,13 @@ share = "peer"                  # what many tasks read comes there from other no
 keep = ["*.bam"]                # files that are copied from there even if only tasks of the same job read them
 late = "60s"                    # after the end of a job: how long until all that its agent wrote is seen here
 
+[run]                           # what windrow run takes where its command line says nothing
+on = "slurm"                    # each key is an option of windrow run, with _ for -
+cap = 8
+
+[profiles.night]                # the same under a name: windrow run --profile night
+objective = "node-hours"
+
 Both kinds of tables take all keys; a [queues.NAME] says `kind` where a [sites.NAME] says `queue`.
 
 Rule: the keys of a table are the fields of its type, and all tables are checked whenever one is read.
@@ -55,7 +62,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
 from msgspec import Meta, Struct
 
@@ -68,7 +75,7 @@ from windrow.model.volume import COPY
 from windrow.places import user_folder
 
 NAME = "windrow.toml"
-TABLES = ("queues", "sites", "data")
+TABLES = ("queues", "sites", "data", "run", "profiles")
 HERE = "here"
 """What `shares_files_with` calls the folder from which a run is started."""
 _MOST = 1e300
@@ -76,6 +83,7 @@ _MOST = 1e300
 
 _Number = Annotated[float, Meta(ge=0, le=_MOST)]
 _Amount = Annotated[_Number | None, Meta(description="a number of at least 0")]
+_T = TypeVar("_T", bound=Struct)
 _Said = Annotated[int, Meta(ge=0)] | _Number | str
 
 
@@ -212,6 +220,36 @@ class DataTable(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
             )
 
 
+class RunTable(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What `windrow run` takes where its command line says nothing: its options. None: not said.
+
+    Which values an option takes is known to the command line alone.
+    """
+
+    on: str | None = None
+    strategy: str | None = None
+    objective: str | None = None
+    deadline: str | None = None
+    think: int | None = None
+    cap: int | None = None
+    margin: _Amount = None
+    max_nodes: int | None = None
+    copies: int | None = None
+    reliability: _Amount = None
+    speculate: bool | None = None
+    delete_intermediate: bool | None = None
+    space: str | None = None
+    space_order: str | None = None
+    scratch: str | None = None
+    risk: _Amount = None
+    guess: str | None = None
+
+    def said(self) -> dict[str, Any]:
+        """The keys that are there."""
+        found = {name: getattr(self, name) for name in self.__struct_fields__}
+        return {name: value for name, value in found.items() if value is not None}
+
+
 class Settings(Struct, frozen=True, dict=True):
     """All that a file says; nothing without one."""
 
@@ -221,6 +259,8 @@ class Settings(Struct, frozen=True, dict=True):
     sites: Sequence[str] = ()
     """Which of them are sites."""
     data: DataTable = DataTable()
+    run: RunTable = RunTable()
+    profiles: Mapping[str, RunTable] = {}
 
     def of(self, name: str) -> SiteTable:
         """What is said of the site of this name."""
@@ -311,18 +351,29 @@ def read_settings(path: Path | None) -> Settings:
     tables = dict[str, SiteTable]()
     sites = list[str]()
     data = DataTable()
+    run = RunTable()
+    profiles = dict[str, RunTable]()
     for what, said in file.values.items():
         if what == "data":
-            data = _data(file, said)
+            data = _alone(file, DataTable, what, said)
+            continue
+        if what == "run":
+            run = _alone(file, RunTable, what, said)
             continue
         if what not in TABLES:
             fix = (
                 "queues are described in [queues.NAME], sites in [sites.NAME], the space for "
-                "files in [data]"
+                "files in [data], options of windrow run in [run] and [profiles.NAME]"
             )
             raise file.fault(str(unknown_name("table", what, TABLES)), table=what, fix=fix)
         if not isinstance(said, dict) or not all(isinstance(one, dict) for one in said.values()):
             raise file.fault(f"{what} are tables", table=what, fix=f"write [{what}.NAME]")
+        if what == "profiles":
+            profiles = {
+                name: _alone(file, RunTable, f"{what}.{name}", table)
+                for name, table in said.items()
+            }
+            continue
         for name, table in said.items():
             with _telling(file, f"{what}.{name}"):
                 _refuse_name(name, tables, is_site=what == "sites")
@@ -335,7 +386,7 @@ def read_settings(path: Path | None) -> Settings:
                 with _telling(file, f"{'sites' if name in sites else 'queues'}.{name}"):
                     unknown = unknown_name("site of shares_files_with", other, [HERE, *tables])
                     raise BadKeyError("shares_files_with", str(unknown))
-    return Settings(path, tables, sites, data)
+    return Settings(path, tables, sites, data, run, profiles)
 
 
 @contextmanager
@@ -353,11 +404,12 @@ def _telling(file: TomlFile, table: str) -> Iterator[None]:
         raise file.fault(f"[{table}] {error}", table=table, key=key) from None
 
 
-def _data(file: TomlFile, said: object) -> DataTable:
+def _alone(file: TomlFile, kind: type[_T], name: str, said: object) -> _T:
+    """A table of which there is one of this name."""
     if not isinstance(said, dict):
-        raise file.fault("data is a table", table="data", fix="write [data]")
-    with _telling(file, "data"):
-        return as_type(DataTable, said)
+        raise file.fault(f"{name} is a table", table=name, fix=f"write [{name}]")
+    with _telling(file, name):
+        return as_type(kind, said)
 
 
 def _table(name: str, said: Mapping[str, Any], *, is_site: bool) -> SiteTable:

@@ -52,7 +52,7 @@ GROUPS: Mapping[str, Sequence[str]] = {
     "share a pool of nodes": ("pool", "submit"),
     "try it in simulation": ("compare", "simulate"),
     "generate and inspect files": ("generate", "show", "profile", "traces"),
-    "your shell": ("completion",),
+    "your settings and your shell": ("config", "completion"),
 }
 EVERYDAY: Mapping[str, str] = {
     "run": "run a workflow, and follow it to the end",
@@ -166,10 +166,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         code = _run(sys.argv[1:] if argv is None else argv)
         sys.stdout.flush()
     except WindrowError as error:
-        terminal.say(f"windrow: error: {error}")
+        terminal.complain(f"windrow: error: {error}")
         return error.exit_code
     except KeyboardInterrupt:
-        terminal.say("windrow: interrupted")
+        terminal.complain("windrow: interrupted")
         return 130
     except BrokenPipeError:
         terminal.send_nowhere(sys.stdout)  # the reader of our output has seen enough
@@ -178,7 +178,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         if error.errno not in _NO_ROOM or error.filename is not None:
             raise
         terminal.send_nowhere(sys.stdout)
-        terminal.say(f"windrow: error: the output cannot be written: {error.strerror}")
+        terminal.complain(f"windrow: error: the output cannot be written: {error.strerror}")
         return 1
     return code
 
@@ -224,6 +224,11 @@ def _run(argv: Sequence[str]) -> int:
     if module is None:  # only options stood in front, or nothing at all
         parser.print_help()
         return 0
+    terminal.behave(quiet=args.quiet, verbose=args.verbose, color=args.color)
+    if getattr(args, "takes_usual", ()):
+        from windrow.cli.usual import with_usual
+
+        with_usual(lambda: _parser(chosen, module), argv, args)
     _announce_compiling()
     return module.run(args) or 0
 
@@ -238,14 +243,15 @@ def _likely_meant(unknown: Sequence[str], chosen: str | None) -> str:
 
     from windrow.cli.completion import options_of
 
-    near = difflib.get_close_matches(wrong, options_of(_parser_of(chosen)), n=1, cutoff=0.75)
+    near = difflib.get_close_matches(wrong, options_of(parser_of(chosen)), n=1, cutoff=0.75)
     return f"did you mean {near[0]}? " if near else ""
 
 
-def _parser_of(chosen: str) -> Parser:
+def parser_of(chosen: str) -> Parser:
     """The parser of what follows the name of a command."""
     parser = Parser(add_help=True)
     _module(chosen).add_arguments(parser)
+    _add_manner(parser)
     return parser
 
 
@@ -257,7 +263,7 @@ def _completed(words: Sequence[str]) -> list[str]:
     words = _as_called_now(words) if len(words) > 1 else words
     if len(words) > 1:
         try:
-            parser = _parser_of(words[0])
+            parser = parser_of(words[0])
         except WindrowError:
             return []
     return candidates(words, COMMANDS, parser)
@@ -303,10 +309,20 @@ def _parser(chosen: str | None, module: Command | None, overview: str = "") -> P
     if chosen is not None and module is not None:
         commands = parser.add_subparsers(dest="command", metavar="COMMAND")
         summary, epilog = _texts(module)
-        module.add_arguments(
-            commands.add_parser(chosen, description=summary, epilog=epilog, **looks)
-        )
+        of_command = commands.add_parser(chosen, description=summary, epilog=epilog, **looks)
+        module.add_arguments(of_command)
+        _add_manner(of_command)
+        of_command.set_defaults(given=of_command.given)
     return parser
+
+
+def _add_manner(parser: argparse.ArgumentParser) -> None:
+    """The options of every command."""
+    add = parser.add_argument_group("of every command").add_argument
+    add("-q", "--quiet", action="store_true", help="print results and errors alone")
+    add("-v", "--verbose", action="store_true", help="print also what is done meanwhile")
+    words = "colours: always, never, or on a terminal (default: auto)"
+    add("--color", choices=("auto", "always", "never"), default="auto", help=words)
 
 
 def _everyday() -> str:

@@ -51,7 +51,9 @@ def stay(
             # The picture is the outer one: what it shows last is the run as it is when it has no
             # manager any more.
             with (
-                progress_lines.showing(told, quiet=as_json, outlives_reader=True) as show,
+                progress_lines.showing(
+                    told, quiet=as_json or terminal.is_quiet(), outlives_reader=True
+                ) as show,
                 managed(paths, wait_s=PATIENCE_S, prepared=prepared) as manager,
             ):
                 lost = manager.begin(again, retry=retry)

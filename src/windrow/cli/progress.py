@@ -20,7 +20,6 @@ def counting(what: str) -> Iterator[Callable[[int, int], None]]:
     if not sys.stderr.isatty():
         yield sparse(lambda done, total: f"{what} ... {done:,} of {total:,} trials")
         return
-    from rich.console import Console
     from rich.progress import (
         BarColumn,
         MofNCompleteColumn,
@@ -36,7 +35,7 @@ def counting(what: str) -> Iterator[Callable[[int, int], None]]:
         TimeRemainingColumn(),
         TextColumn("left"),
     )
-    progress = Progress(*bar, console=Console(stderr=True), transient=True)
+    progress = Progress(*bar, console=terminal.console(stderr=True), transient=True)
     task = progress.add_task(what, total=None)
     began = time.monotonic()
 

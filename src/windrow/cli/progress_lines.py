@@ -70,14 +70,11 @@ def follow(told: RunView) -> int:
 
 @contextmanager
 def _picture(told: RunView) -> Iterator[Callable[[Manager | None], None]]:
-    from rich.console import Console
     from rich.live import Live
 
     last = 0.0
     known_s = -1.0
-    with Live(
-        run_screen.screen(told), console=Console(highlight=False), auto_refresh=False
-    ) as shown:
+    with Live(run_screen.screen(told), console=terminal.console(), auto_refresh=False) as shown:
 
         def show(_manager: Manager | None) -> None:
             nonlocal last, known_s

@@ -15,13 +15,14 @@ import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, TextIO
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TextIO
 
 from windrow.errors import printable
 
 if TYPE_CHECKING:
     from msgspec import Struct
-    from rich.console import RenderableType
+    from rich.console import Console, RenderableType
     from rich.table import Table
     from rich.text import Text
 
@@ -33,15 +34,52 @@ LINE_S = 10.0
 _WIDE = 160  # columns, if no terminal says how many it has: tables are as wide as they need
 
 
+@dataclass
+class _Manner:
+    """How commands print, as the options of every command say."""
+
+    is_quiet: bool = False
+    color: str = "auto"
+
+
+_MANNER = _Manner()
+
+
+def behave(*, quiet: bool, verbose: bool, color: str) -> None:
+    """From now on: `quiet` results and errors alone, `verbose` with what is done meanwhile; colours
+    always, never, or where a person looks."""
+    _MANNER.is_quiet = quiet
+    _MANNER.color = color
+    if verbose:
+        import logging
+
+        logging.basicConfig(format="%(asctime)s %(name)s: %(message)s", stream=sys.stderr)
+        logging.getLogger("windrow").setLevel(logging.DEBUG)
+
+
+def is_quiet() -> bool:
+    """Whether only results and errors are wanted."""
+    return _MANNER.is_quiet
+
+
+def console(**more: Any) -> Console:
+    """What prints with colours, if these are wanted."""
+    from rich.console import Console
+
+    if _MANNER.color == "always":
+        more = {"force_terminal": True} | more
+    if _MANNER.color == "never":
+        more = {"no_color": True} | more
+    return Console(highlight=False, **more)
+
+
 def show(*blocks: RenderableType) -> None:
     """Print tables and lines on stdout, with an empty line between blocks; colours only on a
     terminal."""
-    from rich.console import Console
-
-    console = Console(highlight=False, width=None if sys.stdout.isatty() else _WIDE)
-    with console.capture() as captured:
+    wide = console(width=None if sys.stdout.isatty() else _WIDE)
+    with wide.capture() as captured:
         for i, block in enumerate(blocks):
-            console.print(*([""] if i else []), block, sep="\n")
+            wide.print(*([""] if i else []), block, sep="\n")
     # Tables are padded to their full width, which only litters what is piped or copied.
     print("\n".join(line.rstrip() for line in captured.get().splitlines()))
 
@@ -116,6 +154,12 @@ def files_written(**paths: str | None) -> list[RenderableType]:
 
 def say(line: str) -> None:
     """One line for the person, out of the way of results; lost if no one reads it."""
+    if not _MANNER.is_quiet:
+        complain(line)
+
+
+def complain(line: str) -> None:
+    """The same for what went wrong, which is said in any case."""
     try:
         print(printable(line), file=sys.stderr, flush=True)
     except OSError:
@@ -158,11 +202,11 @@ def print_json(value: Mapping[str, object] | Struct) -> None:
 def waiting(what: str) -> Iterator[None]:
     """Show `what` and the seconds gone while the body runs: a spinner on a terminal, now and then a
     line elsewhere."""
-    if not sys.stderr.isatty():
+    if not sys.stderr.isatty() or _MANNER.is_quiet:
         with _saying(what):
             yield
         return
-    from rich.console import Console, Group
+    from rich.console import Group
     from rich.live import Live
     from rich.spinner import Spinner
 
@@ -177,7 +221,7 @@ def waiting(what: str) -> Iterator[None]:
         return spinner
 
     with Live(
-        get_renderable=now, console=Console(stderr=True), refresh_per_second=8, transient=True
+        get_renderable=now, console=console(stderr=True), refresh_per_second=8, transient=True
     ):
         yield
 

@@ -18,6 +18,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from windrow.cli import terminal
 from windrow.cli.run_screen import clock, span
 from windrow.errors import printable
 from windrow.story.states import ACTIVE, AttemptState, JobStage, RunState, TaskState
@@ -304,10 +305,10 @@ _BODIES = {"overview": _overview, "jobs": _jobs, "tasks": _tasks, "failed": _fai
 
 def watch(told: RunView) -> int:
     """Show the run until the person leaves; 0, or 1 if the run is over and not complete."""
-    from rich.console import Console, Group
+    from rich.console import Group
     from rich.live import Live
 
-    console = Console(highlight=False)
+    console = terminal.console()
     look: Look | None = Look()
     with _keys() as key, Live(console=console, screen=True, auto_refresh=False) as live:
         while look is not None:

@@ -1,17 +1,25 @@
 """`windrow cancel`: stop a run and take its jobs out of the queue; or end some of its tasks."""
 
+from __future__ import annotations
+
 import argparse
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from windrow.cli import options, terminal
 from windrow.errors import UserError
 from windrow.model.wording import count, listed
 from windrow.story.states import TaskState
 
+if TYPE_CHECKING:
+    from windrow.app.runs import RunView
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     options.add_run(parser)
     words = "end only these tasks; * stands for any characters"
     parser.add_argument("tasks", nargs="*", metavar="TASK", help=words)
+    options.add_json(parser, "at the end")
 
 
 def _cancel_tasks(args: argparse.Namespace) -> None:
@@ -26,6 +34,7 @@ def _cancel_tasks(args: argparse.Namespace) -> None:
     names = [workflow.ids[number] for number in open_tasks]
     if not names:
         terminal.say(f"{listed([workflow.ids[n] for n in chosen])} finished; nothing to cancel")
+        _tell(args, told, names)
         return
     below = [n for n in workflow.children.below(open_tasks) if n not in open_tasks]
     if told.holder is None and told.story.has_open:
@@ -34,6 +43,15 @@ def _cancel_tasks(args: argparse.Namespace) -> None:
     Steering(told.paths, told.facts).cancel(names)
     more = f"; {count(len(below), 'task')} that need them will not run" if below else ""
     terminal.say(f"cancelled: {listed(names)}{more}")
+    _tell(args, told, names)
+
+
+def _tell(args: argparse.Namespace, told: RunView, names: Sequence[str] = ()) -> None:
+    if args.json:
+        from windrow.report.run.view import SCHEMA
+
+        found = {"schema": SCHEMA, "run": told.paths.name, "state": told.state}
+        terminal.print_json({**found, "cancelled": list(names)})
 
 
 def run(args: argparse.Namespace) -> None:
@@ -48,9 +66,11 @@ def run(args: argparse.Namespace) -> None:
     told = RunView(paths)
     if not stop_run(told):
         terminal.say(f"{paths.name} is {told.state}; nothing to stop")
+        _tell(args, told)
         return
     done = f"{told.story.count(TaskState.FINISHED)} of {len(told.story.tasks)} tasks are done"
     if told.story.is_stopped and not told.story.is_complete:
         terminal.say(f"{paths.name} is stopped: {done}; windrow resume {paths.name} continues it")
     else:
         terminal.say(f"{paths.name} ended before it could be stopped: it is {told.state}, {done}")
+    _tell(args, told)

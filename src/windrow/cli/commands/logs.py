@@ -40,6 +40,7 @@ _UNFINISHED = re.compile(r"(?:\x1b(?:\[[0-?]*[ -/]*|[\]P^_X][^\x07\x1b]*\x1b?|[ 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = options.adder(parser)
     add("task TASK", nargs="?", help="the task's id, as windrow tasks lists it")
+    add("--failed", action="store_true", help="what every task that failed printed last")
     add("-f --follow", action="store_true", help="keep printing until the task has ended")
     add("--attempt N", whole(1, COUNT_MAX), help="which attempt (default: the latest)")
     add(
@@ -54,7 +55,12 @@ def run(args: argparse.Namespace) -> None:
     """Find the file and copy it out."""
     from windrow.app.task_names import task_number
 
+    if args.failed and args.task is not None and args.run is None:
+        args.run, args.task = args.task, None  # the only word is the run
     told = options.run_of(args)
+    if args.failed:
+        _print_failed(told, args)
+        return
     if args.task is None:
         _print(*_of_job(told, args))
         return
@@ -72,6 +78,19 @@ def _print(head: str, path: Path) -> None:
     terminal.say(head)
     if path.exists():
         _copy(path, 0, _printer())
+
+
+def _print_failed(told: RunView, args: argparse.Namespace) -> None:
+    """One after the other, in the order of the workflow."""
+    if args.task is not None or args.job is not None or args.follow:
+        raise UserError("--failed is for all that failed; leave out TASK, --job and --follow")
+    failed = [n for n, task in enumerate(told.story.tasks) if task.state is TaskState.FAILED]
+    if not failed:
+        terminal.say(f"no task of {told.paths.name} failed")
+    for number in failed:
+        attempt = len(told.story.tasks[number].attempts)
+        path = _path(told, number, attempt)
+        _print(_head(told, number, attempt, path), path)
 
 
 def _of_job(told: RunView, args: argparse.Namespace) -> tuple[str, Path]:

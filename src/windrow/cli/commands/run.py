@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from windrow.cli import managing, options, terminal
 from windrow.cli.arguments import margin, node_count, number, positive, some_time_s, whole
+from windrow.cli.usual import USUAL
 from windrow.errors import UserError
 from windrow.model import format_duration
 from windrow.model.wording import count, listed
@@ -19,7 +20,9 @@ if TYPE_CHECKING:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     _add_order(parser)
+    parser.set_defaults(takes_usual=USUAL)
     add = options.adder(parser)
+    add("--profile NAME", help="take the options of [profiles.NAME] in windrow.toml")
     words = (
         "add the tasks of FILE to a run, live or finished; WORKFLOW is then the run "
         "(default: the latest)"
@@ -48,7 +51,7 @@ def _add_order(parser: argparse.ArgumentParser) -> None:
     add = options.adder(parser)
     add(
         "--on SITE[,SITE...]",
-        help=f"{options.ON}; {options.SEVERAL} (default: {options.usual_on()})",
+        help=f"{options.ON}; {options.SEVERAL} (default: local)",
     )
     add("--strategy S", default="auto", help="how to cut (default: auto, that is foresight)")
     aims = ("makespan", "node-hours", "balanced", "cost")
@@ -111,7 +114,7 @@ def _order_of(args: argparse.Namespace) -> RunRequest:
         deadline_s = None
     else:
         deadline_s = int(args.deadline)
-    wishes = options.on_of(options.usual_on() if args.on is None else args.on) | {
+    wishes = options.on_of("local" if args.on is None else args.on) | {
         name: getattr(args, name) for name in (*names, *options.COPIES, *options.SPACE)
     }
     return RunRequest(Path(args.workflow), deadline_s=deadline_s, guess_s=args.guess, **wishes)

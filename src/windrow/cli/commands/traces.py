@@ -65,7 +65,6 @@ def _download_bar(name: str) -> Iterator[Callable[[int, int | None], None] | Non
     if not sys.stderr.isatty():
         yield None
         return
-    from rich.console import Console
     from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
 
     columns = (
@@ -74,6 +73,6 @@ def _download_bar(name: str) -> Iterator[Callable[[int, int | None], None] | Non
         DownloadColumn(),
         TransferSpeedColumn(),
     )
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+    with Progress(*columns, console=terminal.console(stderr=True), transient=True) as bar:
         task = bar.add_task(name, total=None)
         yield lambda received, total: bar.update(task, completed=received, total=total)

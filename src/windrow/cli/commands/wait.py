@@ -15,6 +15,7 @@ _SLOWER = 1.2
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     options.add_run(parser)
+    options.add_json(parser, "at the end, as windrow status does")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -34,6 +35,10 @@ def run(args: argparse.Namespace) -> int:
         told.refresh()
     done = told.story.count(TaskState.FINISHED)
     terminal.say(f"{name}: {told.state}, {done} of {len(told.story.tasks)} tasks are done")
+    if args.json:
+        from windrow.report.run.view import status_view
+
+        terminal.print_json(status_view(told))
     if told.state == RunState.COMPLETE:
         return 0
     return 1
