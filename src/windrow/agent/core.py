@@ -118,8 +118,12 @@ class AgentCore:
         self._await_parents(new)
         closed = self._specs.keys() - new.keys() - self._allocation.open - self._done
         opened = {task: len(set(spec.parents) - self._done) for task, spec in new.items()}
+        self._allocation.grant(job.job, job.shares)
         self._allocation.add(
-            {t: Member(s.need, s.expected_s, opened[t], s.children) for t, s in new.items()}
+            {
+                t: Member(s.need, s.expected_s, opened[t], s.children, s.priority, s.takes, job.job)
+                for t, s in new.items()
+            }
         )
         self._drop_misfits(new, at)
         for task, spec in new.items():
@@ -296,9 +300,9 @@ class AgentCore:
                         near_bytes = self.local.near(task).get(self._node_of[task], 0)
                     started = Attempt(task, attempt, nodes=tuple(nodes), near_bytes=near_bytes)
                     self._note(events.AttemptStarted(at, started))
-                    starts.append(
-                        StartAttempt(spec, attempt, nodes, self.packing.nodes.gpus_of(task))
-                    )
+                    tried = spec.at_try(self._failures.get(task, 0))
+                    gpus = self.packing.nodes.gpus_of(task)
+                    starts.append(StartAttempt(tried, attempt, nodes, gpus))
         if self.packing.lacks_space and not self._running:  # nothing will make room
             waiting = sorted(self._allocation.open)
             why = "the limit on space leaves no room for its files"
@@ -312,10 +316,13 @@ class AgentCore:
         if task in self.overdue:
             self.overdue.discard(task)
             if result.why:
-                limit = format(self._specs[task].limit_s, ",g")
+                limit = format(self._limit_s(task), ",g")
                 why = f"it ran for longer than its time limit of {limit} s"
                 result = replace(result, why=why, cause=Cause.TIME_LIMIT)
-        may_have_more = result.cause == Cause.MEMORY and self._specs[task].most_memory_bytes > 0
+        spec = self._specs[task]
+        may_have_more = (
+            result.cause == Cause.MEMORY and spec.most_memory_bytes > 0 and not spec.memories
+        )
         if not result.why:
             self._finished(replace(result, number=attempt), at, begun, before_s)
         elif result.cause in (Cause.SPACE, Cause.VOLUME) or may_have_more:
@@ -355,7 +362,7 @@ class AgentCore:
         """A task has failed: it is tried again here, left to another job, or given up."""
         task = result.task
         self._failures[task] = self._failures.get(task, 0) + 1
-        is_last = self._failures[task] > self._specs[task].retries
+        is_last = self._failures[task] > self._specs[task].tries_left
         is_final = is_last and task not in self._copied
         cause = result.cause or Cause.PROGRAM
         failed = replace(
@@ -366,13 +373,24 @@ class AgentCore:
             closed = self._allocation.give_up(task)
             why = f"task {self._specs[task].id!r}, on which it depends, failed"
             self._drop([t for t in closed if t != task], dict.fromkeys(closed, why), at)
+            if self._specs[task].stops:
+                self.drain(f"task {self._specs[task].id!r} failed, which stops the run", at)
         elif is_last:
             self._leave_to_others(task)
             self._note(events.TaskDeclined(at, task, _FAILED_HERE, has_failed=True))
         elif self._is_draining:
             self._drop(self._allocation.give_up(task), {task: "this job starts no more tasks"}, at)
         else:
-            self._allocation.retry(task)
+            self._retry(task, at)
+
+    def _retry(self, task: int, at: float) -> None:
+        """Try it again with what it is to have then, here or in another job."""
+        need = self._specs[task].at_try(self._failures[task]).need
+        if Packing(self._nodes, self._shape).can_ever_run(need):
+            self._allocation.retry(task, need)
+        else:
+            why = f"its next try is to have {need.memory_bytes:,} bytes of memory, more than here"
+            self._drop(self._allocation.give_up(task), {task: why}, at)
 
     def _moved(self, result: Attempt) -> tuple[Moved, ...]:
         """What came to its node or left it, by the names that the workflow has for files."""
@@ -400,7 +418,7 @@ class AgentCore:
         else:
             idle = self._specs[task].idle + ran_out
         if is_over and idle >= IDLE_PIECES and spec.checkpoint:
-            self._failures[task] = spec.retries  # it would not help to try again
+            self._failures[task] = spec.tries_left  # it would not help to try again
             what = (
                 f"{idle} jobs in a row ran out of time before it had written "
                 f"{' or '.join(spec.checkpoint.files)}"
@@ -469,7 +487,7 @@ class AgentCore:
         """Note what has run for longer than it may; how long until something else will have."""
         due = inf
         for task, (_, begun) in self._running.items():
-            limit_s = self._specs[task].limit_s
+            limit_s = self._limit_s(task)
             if not limit_s or task in self.overdue:
                 continue
             if at >= begun + limit_s:
@@ -477,6 +495,9 @@ class AgentCore:
             else:
                 due = min(due, begun + limit_s - at)
         return due
+
+    def _limit_s(self, task: int) -> float:
+        return self._specs[task].at_try(self._failures.get(task, 0)).limit_s
 
     def dismiss(self, task: int, at: float) -> None:
         """The user does not want this task any more, or changes it."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ from windrow.files import disk_faults, replacing, sync_folder
 from windrow.model.checkpoint import Checkpoint
 from windrow.model.nodes import Need
 from windrow.model.resources import Counts, NodeShape
+from windrow.model.rules import Rules
 from windrow.model.volume import Extract, VolumeMount
 
 
@@ -38,7 +39,9 @@ class TaskSpec:
     absolute paths. `local`: outputs that may stay on the node that makes them, since all that read
     them are in this job. `most_memory_bytes`: what a node of its site could give it at most, if
     that is more than its `memory_bytes`. `temporary`: outputs that are deleted when nothing needs
-    them any more. `limit_s` and `worker` as in a `model.Step`.
+    them any more. `limit_s` and `worker` as in a `model.Step`. `priority`, `memories` and
+    `limits_s` as in `model.rules`, `takes` of the shares of its job; `failed`: how often it has
+    failed before this job, of as often as it may. `stops`: if it fails, nothing starts after it.
     """
 
     task: int
@@ -72,6 +75,12 @@ class TaskSpec:
     temporary: tuple[str, ...] = ()
     limit_s: float = 0.0
     worker: tuple[str, ...] = ()
+    priority: int = 0
+    takes: Counts = ()
+    memories: tuple[int, ...] = ()
+    limits_s: tuple[float, ...] = ()
+    failed: int = 0
+    stops: bool = False
 
     def __post_init__(self) -> None:
         if self.checkpoint is not None:  # in a file it is a list
@@ -109,6 +118,25 @@ class TaskSpec:
         """What it takes of a node."""
         return Need(self.cores, self.memory_bytes, self.nodes, self.disk_bytes, self.counts)
 
+    @property
+    def rules(self) -> Rules:
+        """What it is to have at later tries."""
+        return Rules(memories=self.memories, limits_s=self.limits_s)
+
+    @property
+    def tries_left(self) -> int:
+        """How often it may fail here and be tried again."""
+        return max(0, self.retries - self.failed)
+
+    def at_try(self, failures: int) -> TaskSpec:
+        """As it is tried after this many failures in its job."""
+        if not (self.memories or self.limits_s):
+            return self
+        failed = self.failed + failures
+        memory_bytes = self.rules.memory_bytes(failed, self.memory_bytes)
+        limit_s = self.rules.limit_s(failed, self.limit_s)
+        return replace(self, memory_bytes=memory_bytes, limit_s=limit_s)
+
 
 @dataclass(frozen=True, slots=True)
 class JobFile:
@@ -133,6 +161,7 @@ class JobFile:
     and are not lost with it. `has_parts`: its `nodes` are parts of nodes, of which a machine may
     give it several. `takes`: before it leaves it takes the tasks of another job that has not
     started, and so on. `holds`: tasks are held to the memory and the cores that they state.
+    `shares`: what it has of limits of the run, for its own tasks.
     """
 
     run: str
@@ -164,6 +193,7 @@ class JobFile:
     has_parts: bool = False
     takes: bool = False
     holds: bool = False
+    shares: Counts = ()
 
     @property
     def shape(self) -> NodeShape:
@@ -195,6 +225,12 @@ _SELDOM = (
         "temporary",
         "limit_s",
         "worker",
+        "priority",
+        "memories",
+        "limits_s",
+        "failed",
+        "stops",
+        "shares",
         "scratch",
         "share",
         "small_bytes",

@@ -101,7 +101,7 @@ class Arrivals:
                     f"task {task} reads {file}, which no task writes and which is not in "
                     f"{self._folder}; create it, or correct the name"
                 )
-        tasks = self._timed(tasks, record.steps)
+        tasks = self._timed([self._limited(task) for task in tasks], record.steps)
         written = [Path(self._folder, file) for task in tasks for file in task.outputs]
         self._others.refuse(written)
         self._manager.add(
@@ -109,6 +109,22 @@ class Arrivals:
         )
         if outside:
             write_inputs(self._manager.folder.path / "inputs.json", self._manager.dispatch.runnable)
+
+    def _limited(self, task: Task) -> Task:
+        """The same with what there is of the limits that it takes of."""
+        if not task.rules.takes:
+            return task
+        known = self._manager.core.limits.most
+        takes = []
+        for take in task.rules.takes:
+            most = known.get(take.name, take.most)
+            if most < take.number:
+                raise UserError(
+                    f"task {task.id} takes {take.number} of {take.name}, of which there is {most}; "
+                    "say in limits how much there is"
+                )
+            takes.append(take._replace(most=most))
+        return replace(task, rules=replace(task.rules, takes=tuple(takes)))
 
     def _timed(self, tasks: Sequence[Task], steps: Sequence[Step]) -> list[Task]:
         """The same with the run times that earlier runs have taught, where they state none."""

@@ -120,8 +120,9 @@ def _decided(manager: Manager) -> tuple[Decision, dict[str, Offer]]:
     groups = dict.fromkeys(tuple(outpost.group) for outpost in manager.outposts)
     for group in groups:
         agreed, asked = _agreed(group, now_s)
-        manager.core.handle(e.JobsPlanned(int(now_s), agreed.decision, agreed.site))
-        decisions.append(agreed.decision)
+        decision = manager.core.fitted(agreed.decision, agreed.site)
+        manager.core.handle(e.JobsPlanned(int(now_s), decision, agreed.site))
+        decisions.append(decision)
         offers |= asked
     first = decisions[0]
     return replace(

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import secrets
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -26,6 +26,7 @@ from windrow.formats.native.places import Places
 from windrow.model import Step, Task
 from windrow.model.duration import parse_duration
 from windrow.model.resources import GPUS, Counts, gpu_type, typed_gpus
+from windrow.model.rules import Rules, Take
 from windrow.model.size import parse_size
 from windrow.records.compact import as_json
 from windrow.records.lock import holder_of
@@ -47,7 +48,9 @@ class NewTask:
     `command` is a text for the shell (as `shell: strict`), or a program and its arguments. Files
     are named from the folder of the run's workflow, where the task runs. It comes after the tasks
     in `after`, and after those that write its inputs. Durations and sizes are numbers (seconds,
-    bytes), or texts such as "20m" and "2GiB".
+    bytes), or texts such as "20m" and "2GiB"; lists of them are for one try after the other.
+    Of tasks in `after_any` it is enough that they are over. `takes`: of limits of the run, whose
+    sizes are in `limits` the first time that a task names them.
     """
 
     id: str
@@ -57,16 +60,22 @@ class NewTask:
     after: Sequence[str] = ()
     cores: int = 1
     nodes: int = 0
-    memory: int | str = 0
+    memory: int | str | Sequence[int | str] = 0
     disk: int | str = 0
     gpus: int | str = 0
     resources: Mapping[str, int] = field(default_factory=dict)
     runtime: float | str | None = None
-    time_limit: float | str | None = None
+    time_limit: float | str | Sequence[float | str] | None = None
     retries: int = 0
     env: Mapping[str, str] = field(default_factory=dict)
     kind: str = ""
     worker: Sequence[str] = ()
+    after_any: Sequence[str] = ()
+    takes: Mapping[str, int] = field(default_factory=dict)
+    limits: Mapping[str, int] = field(default_factory=dict)
+    priority: int = 0
+    stops_run: bool = False
+    """If it fails, nothing more of the run starts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,6 +99,7 @@ class Amendment:
     time_limit: float | str | None = None
     retries: int | None = None
     env: Mapping[str, str] | None = None
+    priority: int | None = None
 
     def settled(self) -> Amendment:
         """The same with durations and sizes as numbers, and the command for a program. UserError
@@ -119,6 +129,7 @@ class Amendment:
             "runtime_s": self.runtime,
             "parents": None if self.after is None else tuple(dict.fromkeys(self.after)),
             "inputs": None if self.inputs is None else _named(self.inputs),
+            "rules": self._rules(task.rules),
         }
         of_step = {
             "command": None if self.command is None else tuple(self.command),
@@ -133,6 +144,34 @@ class Amendment:
         steps: Any = {name: value for name, value in of_step.items() if value is not None}
         held = tuple(sorted((name, number) for name, number in counts.items() if number))
         return replace(task, counts=held, **amended), replace(step, **steps)
+
+    def _rules(self, rules: Rules) -> Rules | None:
+        """Those of the task then: what is said is for all tries. None: as they are."""
+        said: dict[str, Any] = {}
+        if self.priority is not None:
+            said["priority"] = self.priority
+        if self.memory is not None:
+            said["memories"] = ()
+        if self.time_limit is not None:
+            said["limits_s"] = ()
+        return replace(rules, **said) if said else None
+
+
+def _tries(value: Any, read: Callable[[Any], Any]) -> tuple[Any, ...]:
+    """What each try is to have."""
+    if value is None:
+        return ()
+    if isinstance(value, str) or not isinstance(value, Sequence):
+        return (read(value),)
+    return tuple(read(one) for one in value)
+
+
+def _first(tries: tuple[Any, ...]) -> Any:
+    return tries[0] if tries else 0
+
+
+def _later(tries: tuple[Any, ...]) -> tuple[Any, ...]:
+    return tries if len(tries) > 1 else ()
 
 
 def _named(files: Sequence[str]) -> tuple[str, ...]:
@@ -155,14 +194,22 @@ def _task(task: NewTask, guess_s: float) -> Task:
         id=task.id,
         runtime_s=guess_s if task.runtime is None else _seconds(task.runtime),
         kind=task.kind or task.id,
-        parents=tuple(dict.fromkeys(task.after)),
+        parents=tuple(dict.fromkeys([*task.after, *task.after_any])),
         inputs=_named(task.inputs),
         outputs=_named(task.outputs),
         cores=task.cores,
         nodes=task.nodes,
-        memory_bytes=_bytes(task.memory),
+        memory_bytes=_first(_tries(task.memory, _bytes)),
         disk_bytes=_bytes(task.disk),
         counts=tuple(sorted(counts.items())),
+        rules=Rules(
+            takes=tuple(Take(name, n, task.limits.get(name, 0)) for name, n in task.takes.items()),
+            priority=task.priority,
+            loose=tuple(name for name in task.after_any if name not in task.after),
+            stops=task.stops_run,
+            memories=_later(_tries(task.memory, _bytes)),
+            limits_s=_later(_tries(task.time_limit, _seconds)),
+        ),
     )
 
 
@@ -171,15 +218,16 @@ def _step(task: NewTask, folder: str) -> Step:
     if isinstance(task.command, str):
         command = (*shell_named(("strict",)), task.command)
     env = tuple(sorted(task.env.items()))
-    limit_s = 0.0 if task.time_limit is None else _seconds(task.time_limit)
+    limits_s = _tries(task.time_limit, _seconds)
+    tries = max(len(limits_s), len(_tries(task.memory, _bytes)), 1)
     is_known = task.runtime is not None
     return Step(
         command,
         folder,
         env,
-        task.retries,
+        max(task.retries, tries - 1),
         runtime_known=is_known,
-        limit_s=limit_s,
+        limit_s=_first(limits_s) or 0.0,
         worker=tuple(task.worker),
     )
 
@@ -222,6 +270,11 @@ def _refuse(task: NewTask, places: Places) -> None:
         raise UserError(
             f"task {task.id} is to be tried again {task.retries!r} times; say how often"
         )
+    for tries in (_tries(task.memory, _bytes), _tries(task.time_limit, _seconds)):
+        if list(tries) != sorted(tries):
+            raise UserError(f"task {task.id} has less at a later try; give each as much as before")
+    if bad := [n for n in (*task.takes.values(), *task.limits.values()) if n < 1]:
+        raise UserError(f"task {task.id} takes {bad[0]} of a limit; name numbers from 1")
     for name in task.outputs:
         why, fix = places.why_not(os.path.normpath(Path(places.base, name)), outside=False)
         if why:

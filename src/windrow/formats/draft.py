@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from windrow.model import Adjacency, File, Workflow, WorkflowError
+from windrow.model.rules import Rules
 
 Ints = NDArray[np.int64]
 
@@ -128,6 +129,7 @@ class Draft:
         self.counts: dict[str, NDArray[np.int64]] = {}
         self.guessed_run_times = 0
         self.commands: dict[int, tuple[str, ...]] = {}
+        self.rules: dict[int, Rules] = {}
         self.parents = Lists()
         self.children = Lists()
         self.inputs = Lists()
@@ -162,6 +164,7 @@ class Draft:
             inputs=self.inputs.adjacency(),
             outputs=self.outputs.adjacency(),
             commands=self.commands,
+            rules=self.rules,
             mended_run_times=int(slightly.sum()),
             guessed_run_times=self.guessed_run_times,
         )

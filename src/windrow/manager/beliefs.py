@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from itertools import combinations
 from math import ceil
 from statistics import median
+from types import MappingProxyType
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +25,7 @@ from windrow.strategies.base import JobPlan, OwnJob
 from windrow.strategies.levels import Work
 
 _Times = Mapping[int, int]
+_NONE: Mapping[int, Container[int]] = MappingProxyType({})
 _PACES = 5
 """As many tasks as these tell whether a site is slow."""
 
@@ -52,6 +54,8 @@ class Job:
     is_stopping: bool = False
     node_bytes: int = field(init=False)
     """The memory of each of its nodes, at least; 0 if that is unknown."""
+    shares: dict[str, int] = field(default_factory=dict)
+    """What it has of limits of the run."""
     refused: str = ""
     """Why a disk refused what a task of it made, if one did."""
 
@@ -382,15 +386,20 @@ def at_site(work: Work, terms: Terms, name: str) -> AtSite:
 
 
 def descendants(
-    children: Sequence[Iterable[int]], done: Sequence[bool], tasks: Iterable[int]
+    children: Sequence[Iterable[int]],
+    done: Sequence[bool],
+    tasks: Iterable[int],
+    loose: Mapping[int, Container[int]] = _NONE,
 ) -> set[int]:
-    """What cannot be done before these are; a task that is done needs them no more."""
+    """What cannot be done before these are; a task that is done needs them no more, nor one of
+    its `loose` parents."""
     given = set(tasks)
     found = set(given)
     stack = list(given)
     while stack:
-        for child in children[stack.pop()]:
-            if child not in found and not done[child]:
+        parent = stack.pop()
+        for child in children[parent]:
+            if child not in found and not done[child] and parent not in loose.get(child, ()):
                 found.add(child)
                 stack.append(child)
     return found - given

@@ -15,6 +15,10 @@ A task that is not done is a member of one job at most, and may be in other jobs
 (`JobPlan.copies`). The first attempt to finish ends the task in all of them. If the member is
 lost or failed while a copy lives, the copy becomes the member; and so it does if its job starts
 before the member's.
+
+A task may come after another one in a `loose` way (`model.rules`): it is enough that this one is
+over. It waits for it like any other, in a job with it or not. If that one fails, the task is not
+blocked but waits for it no more (`_follow_loose`).
 """
 
 from __future__ import annotations
@@ -22,6 +26,7 @@ from __future__ import annotations
 from bisect import bisect_left, insort
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import replace
 from itertools import pairwise
 from typing import assert_never
 
@@ -40,6 +45,7 @@ from windrow.manager.beliefs import (
     join_groups,
     names_at,
 )
+from windrow.manager.limits import Limits
 from windrow.manager.terms import Terms
 from windrow.model import Workflow
 from windrow.model.allocation import Member
@@ -48,7 +54,7 @@ from windrow.model.nodes import Need
 from windrow.storage.lifetimes import Lifetimes
 from windrow.story import events as e
 from windrow.story.events import Abandon, Action, Decide, StopJob, SubmitJob
-from windrow.strategies.base import Forecast, LookAhead, OwnJob, View
+from windrow.strategies.base import Decision, Forecast, LookAhead, OwnJob, View
 from windrow.strategies.levels import Work, able
 
 NO_SPACE = "no task that is left fits in the space that its files may take"
@@ -102,6 +108,13 @@ class Core:
         """Descendants of failed tasks: they cannot run."""
         self.trouble = ""  # why the run gives up, if it does
         self._undone: Counter[int] = Counter()  # how often tasks that were done are to run again
+        self.limits = Limits(self.jobs)
+        self.tries: Counter[int] = Counter()
+        """How often tasks have failed that may be tried again."""
+        self._loose = dict[int, frozenset[int]]()  # by task, if it has such parents
+        self._let_go = set[int]()  # parents for which no task waits any more in this way
+        self._stopping = set[int]()  # tasks whose failure lets no other start
+        self._priority = Counter[int]()
         self.additions: set[str] = set()  # the ids of what was added to the workflow
         self._left = np.empty(0, dtype=bool)
         self._done = list[bool]()
@@ -111,8 +124,8 @@ class Core:
         self._open_parents = list[int]()
         self._grown: tuple[e.TasksAdded, list[Work]] | None = None
         self._ready: list[
-            tuple[int, int]
-        ] = []  # by expected time, the longest first, then by number
+            tuple[int, int, int]
+        ] = []  # by priority, then the longest expected time first, then by number
         self.temporary = Lifetimes(
             {}, {}
         )  # files that are deleted when nothing needs them any more
@@ -135,12 +148,39 @@ class Core:
         self._done += [False] * len(new)
         self._left = np.append(self._left, np.ones(len(new), dtype=bool))
         self._open += len(new)
+        for task in new:
+            self._learn_rules(task)
         self._take_edges(workflow, first)
         if self.failed:
             self._block_added(new)
         for task in new:
             if self._open_parents[task] == 0:
-                insort(self._ready, (-self._expected[task], task))
+                insort(self._ready, self._turn(task))
+
+    def _turn(self, task: int) -> tuple[int, int, int]:
+        return -self._priority[task], -self._expected[task], task
+
+    def _learn_rules(self, task: int) -> None:
+        rules = self.work.workflow.rules.get(task)
+        for known in (self._loose, self._priority):
+            known.pop(task, None)
+        self._stopping.discard(task)
+        if rules is None:
+            self.limits.learn(task, ())
+            return
+        self.limits.learn(task, rules.takes)
+        if rules.priority:
+            self._priority[task] = rules.priority
+        if rules.stops:
+            self._stopping.add(task)
+        if rules.loose:
+            self._loose[task] = self.work.workflow.loose_parents(task)
+
+    def open_parents(self, task: int) -> set[int]:
+        """The tasks for which it waits."""
+        loose = self._loose.get(task, frozenset())
+        parents = self.work.workflow.parents.of(task).tolist()
+        return {p for p in parents if not (self._done[p] or (p in loose and p in self._let_go))}
 
     def _take_edges(self, workflow: Workflow, first: int) -> None:
         """For which tasks those from this one on wait."""
@@ -150,7 +190,10 @@ class Core:
             parents = index[begin - start[0] : end - start[0]]
             for parent in parents:
                 self._children[parent].append(first + number)
-            self._open_parents.append(sum(not self._done[parent] for parent in parents))
+            waits = sum(not self._done[parent] for parent in parents)
+            if first + number in self._loose:
+                waits = len(self.open_parents(first + number))
+            self._open_parents.append(waits)
 
     def _settle(self, first: int) -> None:
         """At which site the tasks from this one on may run first, and what is expected of them
@@ -170,7 +213,14 @@ class Core:
         """Tasks that joined and come after failed ones cannot run."""
         parents = self.work.workflow.parents
         out = self.failed | self.blocked
-        below = {task for task in new if not out.isdisjoint(parents.of(task).tolist())}
+        none = frozenset[int]()
+        below = {
+            task
+            for task in new
+            if not out.isdisjoint(set(parents.of(task).tolist()) - self._loose.get(task, none))
+        }
+        if self._stopping & self.failed:
+            below |= {task for task in new if task not in self._loose}
         blocked = below | self._descendants(below)
         self.blocked |= blocked
         self._left[sorted(blocked)] = False
@@ -243,10 +293,44 @@ class Core:
         else:
             expected = at.work.expected_s.tolist()
         tasks = sorted(self.jobs[number].open_tasks | self.jobs[number].copies)
-        return {t: Member(needs[t], expected[t], parents[t], children[t]) for t in tasks}
+        priority = self._priority
+        members = {
+            t: Member(needs[t], expected[t], parents[t], children[t], priority[t]) for t in tasks
+        }
+        if self.limits.takes:
+            members = {t: self.limits.bound(t, one, number) for t, one in members.items()}
+        return members
 
     def handle(self, event: e.Event) -> list[Action]:
         """Take in what happened; what is to be done about it, in order."""
+        actions = self._hear(event)
+        if self._loose or self._let_go:
+            actions += self._follow_loose()
+        return actions
+
+    def _follow_loose(self) -> list[Action]:
+        """No task waits in a loose way for one that will not run; nor, if that may run after all,
+        has it done so."""
+        awaited = set[int]().union(*self._loose.values())
+        over = {p for p in awaited & (self.failed | self.blocked) if not self._done[p]}
+        changed = over ^ self._let_go
+        self._let_go = over
+        ready = []
+        for task in {child for parent in changed for child in self._children[parent]}:
+            if self._loose.get(task, frozenset()).isdisjoint(changed):
+                continue
+            is_waiting = self._left[task]
+            if is_waiting and self._open_parents[task] == 0:
+                self._unready(task)
+            self._open_parents[task] = len(self.open_parents(task))
+            if is_waiting and self._open_parents[task] == 0:
+                insort(self._ready, self._turn(task))
+                ready.append(task)
+        if not ready:
+            return []
+        return self._decide_if_useful(self._homes(sorted(ready)))
+
+    def _hear(self, event: e.Event) -> list[Action]:
         if isinstance(event, e.TaskEvent):
             return self._hear_of_task(event)
         if isinstance(event, e.JobEvent):
@@ -299,7 +383,7 @@ class Core:
             case e.TaskCheckpointed():
                 return self.pieces.hear(event, self.jobs[event.job])
             case e.TaskRetried():
-                return []
+                return self._task_retried(event)
             case e.TaskFailed():
                 return self._task_failed(event.task)
             case e.TaskDropped() | e.CopyFailed():
@@ -369,7 +453,7 @@ class Core:
         return View(
             work=work,
             left=(left := self._within_reach(at, at_s)),
-            ready=tuple(task for _, task in self._ready if left[task]),
+            ready=tuple(task for *_, task in self._ready if left[task]),
             jobs_waiting=waiting,
             jobs_running=running,
             busy_s=busy_s,
@@ -387,9 +471,11 @@ class Core:
         """What is left and may run at this site, without what waits for tasks that must run
         elsewhere first, or for files."""
         left = at.of(self._left).copy()
-        if held_up := [task for task in self.held_up() if left[task]]:
+        held_up = [task for task in self.held_up() if left[task]]
+        held_up += self.limits.without_room(t for t in self.limits.takes if left[t])
+        if held_up:
             left[held_up] = False
-            left[sorted(self._descendants(held_up))] = False
+            left[sorted(self._after(held_up))] = False
         if len(at.group) > 1:
             left[
                 [
@@ -399,9 +485,7 @@ class Core:
                 ]
             ] = False
             away = (self._left & ~left).nonzero()[0].tolist()
-            left[sorted(self._descendants(t for t in away if any(o.has(t) for o in at.group)))] = (
-                False
-            )
+            left[sorted(self._after(t for t in away if any(o.has(t) for o in at.group)))] = False
         return left
 
     def check(self) -> None:
@@ -426,6 +510,7 @@ class Core:
             back = sorted(task for task in out if self.job_of[task] is None)
             for forgotten in (self.failed, self.copies.failed, self.blocked, self._undone):
                 forgotten.clear()
+            self._forget_tries(list(self.tries))
             self.failed |= self.cancelled
             self.blocked |= never - self.cancelled
         self.is_stopped = False
@@ -501,15 +586,17 @@ class Core:
             at.work = work
         parents = self.work.workflow.parents
         for task in tasks:
+            self._learn_rules(task)
+            self.tries.pop(task, None)
             site = self.sites[self.site_of[task]]
             self._expected[task] = int(site.work.expected_s[task])
             self._needs[task] = self.work.workflow.task(task).need
             waits_for = parents.of(task).tolist()
             for parent in waits_for:
                 insort(self._children[parent], task)
-            self._open_parents[task] = sum(not self._done[parent] for parent in waits_for)
+            self._open_parents[task] = len(self.open_parents(task))
             if self._left[task] and self._open_parents[task] == 0:
-                insort(self._ready, (-self._expected[task], task))
+                insort(self._ready, self._turn(task))
         self.temporary = Lifetimes.of(
             self.work.workflow, (t for t, done in enumerate(self._done) if done), self.temporary
         )
@@ -522,7 +609,7 @@ class Core:
         self.failed -= ready
         self.cancelled -= ready
         self.copies.failed -= ready
-        self.blocked = self._descendants(self.failed)
+        self.blocked = self._blocked_by_failed()
         newly = sorted(t for t in self.blocked - before if self._left[t])
         back = [t for t in sorted(before - self.blocked) if self.job_of[t] is None]
         actions: list[Action] = []
@@ -543,7 +630,10 @@ class Core:
         for plan in event.decision.jobs:
             number = self.submitted
             self.submitted += 1
-            self.jobs[number] = job = Job(plan, set(plan.tasks), self.at(plan.site))
+            job = Job(plan, set(plan.tasks), self.at(plan.site))
+            if self.limits.takes:
+                job.shares = self.limits.share_for(plan.tasks, self.limits.free())
+            self.jobs[number] = job
             job.at.jobs += 1
             for task in plan.tasks:
                 self.job_of[task] = number
@@ -615,8 +705,11 @@ class Core:
         for child in self._children[task]:
             self._open_parents[child] -= 1
             if self.is_ready(child) and self.job_of[child] is None and child not in self.blocked:
-                insort(self._ready, (-self._expected[child], child))
+                insort(self._ready, self._turn(child))
                 became_ready.append(child)
+        self.tries.pop(task, None)
+        if task in self.limits.takes:  # what it took is for others
+            became_ready += self._waiting_for_shares()
         if became_ready:
             return [*actions, *self._decide_if_useful(self._homes(became_ready))]
         return actions
@@ -631,7 +724,7 @@ class Core:
             self.failed.remove(task)
             self.cancelled.discard(task)
             blocked = self.blocked
-            self.blocked = self._descendants(self.failed)
+            self.blocked = self._blocked_by_failed()
             back = [
                 other
                 for other in sorted({task, *blocked} - self.blocked)
@@ -662,7 +755,67 @@ class Core:
         gone = [StopJob(number) for number in self.copies.close_all(task)]
         self._close(task)
         self.failed.add(task)
-        return self._block({task, *self._descendants({task})}, *gone)
+        self._forget_tries([task])
+        actions = self._block({task, *self._descendants({task})}, *gone)
+        if task in self._stopping:
+            actions += self._stop_the_rest()
+        if task in self.limits.takes:
+            actions += self._decide_if_useful(self._homes(self._waiting_for_shares()))
+        return actions
+
+    def _waiting_for_shares(self) -> list[int]:
+        return [task for task in self.limits.takes if self._left[task]]
+
+    def _stop_the_rest(self) -> list[Action]:
+        """A task has failed after which nothing more is to start: what does not run is blocked."""
+        rest = self._stopped_by_failed() - self.blocked
+        for task in rest:
+            if self._left[task] and self._open_parents[task] == 0:
+                self._unready(task)
+        return self._block(rest)
+
+    def _stopped_by_failed(self) -> set[int]:
+        """What does not start, since a task failed after which nothing more is to: all but what
+        runs, and what comes after others whatever becomes of them."""
+        if not self._stopping & self.failed:
+            return set()
+        runs = {task for job in self.jobs.values() for task in job.running_since_s}
+        out = self.failed | runs | self._loose.keys()
+        return {task for task, done in enumerate(self._done) if not done and task not in out}
+
+    def _blocked_by_failed(self) -> set[int]:
+        return self._descendants(self.failed) | self._stopped_by_failed()
+
+    def _task_retried(self, event: e.TaskRetried) -> list[Action]:
+        """It is to have what its next try asks for, in this job or another."""
+        task = event.task
+        if self._done[task]:
+            return []
+        self.tries[task] += 1
+        rules = self.work.workflow.rules.get(task)
+        if rules is not None and rules.memories:
+            self._remember(
+                task, rules.memory_bytes(self.tries[task], self._needs[task].memory_bytes)
+            )
+        return []
+
+    def _remember(self, task: int, memory_bytes: int) -> None:
+        """A task is to have this much memory, within what nodes have."""
+        need = self._needs[task]
+        for at in self.sites:
+            memory = at.work.workflow.memory_bytes.copy()
+            most = at.work.most_memory_bytes(need)
+            memory[task] = min(memory_bytes, most) if most else memory_bytes
+            at.work = at.work.needing(memory)
+        memory_now = int(self.sites[self.site_of[task]].work.workflow.memory_bytes[task])
+        self._needs[task] = need._replace(memory_bytes=memory_now)
+
+    def _forget_tries(self, tasks: Iterable[int]) -> None:
+        """These begin with their first try again."""
+        for task in tasks:
+            rules = self.work.workflow.rules.get(task)
+            if self.tries.pop(task, 0) and rules is not None and rules.memories:
+                self._remember(task, rules.memory_bytes(0))
 
     def _disk_refused(self, event: e.DiskRefused) -> list[Action]:
         """A task that was done has failed if that would happen again; else its job tries again, but
@@ -720,6 +873,8 @@ class Core:
         if isinstance(event, e.TaskDropped) and event.lacks_memory:
             is_excused |= bool(give_more_memory(self._needs, self.sites, job, [event.task]))
         is_excused |= isinstance(event, e.TaskDropped) and event.lacks_files
+        is_excused |= 0 < job.node_bytes < self._needs[event.task].memory_bytes
+        is_excused |= self._waits_loosely(event.task)
         job.has_given_up |= not is_excused
         if is_early and self.terms.patience is not None:
             self._expect_makers_longer(event.task, event.at_s)
@@ -728,6 +883,11 @@ class Core:
         if is_early and not job.is_stopping:
             return [self._stop(event.job)]
         return self._decide_if_useful(self._homes([event.task]))
+
+    def _waits_loosely(self, task: int) -> bool:
+        """Whether it came after a task that will not run, and runs all the same."""
+        over = self.failed | self.blocked
+        return not over.isdisjoint(self._loose.get(task, frozenset()))
 
     def _expect_makers_longer(self, task: int, at_s: int) -> None:
         """Jobs that should have ended, and have what this task waits for, are expected to run for
@@ -773,14 +933,14 @@ class Core:
             return
         self._left[task] = True
         if self._open_parents[task] == 0:
-            insort(self._ready, (-self._expected[task], task))
+            insort(self._ready, self._turn(task))
 
     def _homes(self, tasks: Iterable[int]) -> dict[AtSite, None]:
         """All sites where one of these tasks may run."""
         return dict.fromkeys(at for task in tasks for at in self.sites if at.has(task))
 
     def _unready(self, task: int) -> None:
-        del self._ready[bisect_left(self._ready, (-self._expected[task], task))]
+        del self._ready[bisect_left(self._ready, self._turn(task))]
 
     def _stop(self, number: int) -> Action:
         self.jobs[number].is_stopping = True
@@ -804,9 +964,7 @@ class Core:
             job.at.avoidance.failed(event.node, event.at_s)
         if not job.has_finished_a_task and job.taken_by is None and not job.is_spare:
             stops += self._count_loss(job, cause, event.why)
-        waiting_for = self._descendants(
-            task for task in job.open_tasks if not self.copies.stays(task)
-        )
+        waiting_for = self._after(task for task in job.open_tasks if not self.copies.stays(task))
         waiting = [
             (n, other)
             for n, other in self.jobs.items()
@@ -874,9 +1032,10 @@ class Core:
             jobs.discard(number)
         for task in sorted(job.open_tasks):
             self._put_back(task)
-        return self._decide_if_useful(
-            dict.fromkeys(job.at.group) | self._homes(sorted(job.open_tasks))
-        )
+        sites = dict.fromkeys(job.at.group) | self._homes(sorted(job.open_tasks))
+        if job.shares:
+            sites |= self._homes(self._waiting_for_shares())
+        return self._decide_if_useful(sites)
 
     def _decide_if_useful(self, sites: Iterable[AtSite]) -> list[Action]:
         """Decisions for those sites where tasks are left, the cap has room, and no job is about to
@@ -899,5 +1058,18 @@ class Core:
         }
         return [Decide(at.name) for at in due if at not in stopping]
 
-    def _descendants(self, tasks: Iterable[int]) -> set[int]:
+    def fitted(self, decision: Decision, site: str = "") -> Decision:
+        """What is decided for a site, as far as the limits of the run leave room for it."""
+        if not self.limits.takes:
+            return decision
+        planned = [task for plan in decision.jobs for task in plan.tasks]
+        below = {task: sorted(self._after({task})) for task in planned if task in self.limits.takes}
+        return replace(decision, jobs=self.limits.fitted(decision.jobs, self.at(site), below))
+
+    def _after(self, tasks: Iterable[int]) -> set[int]:
+        """All that comes after these, in whatever way."""
         return descendants(self._children, self._done, tasks)
+
+    def _descendants(self, tasks: Iterable[int]) -> set[int]:
+        """What cannot run without these."""
+        return descendants(self._children, self._done, tasks, self._loose)

@@ -153,7 +153,9 @@ class Dispatch:
             order = order_for(
                 spec, 1, run=self.run, out=out, hosts=(), node=NodeShape(1), patience_s=0.0
             )
-            self._may_copy[task] = outputs.may_be_copied(order)
+            rules = self.runnable.workflow.rules.get(task)
+            is_limited = rules is not None and bool(rules.takes)
+            self._may_copy[task] = not is_limited and outputs.may_be_copied(order)
         return self._may_copy[task]
 
     def spec(self, core: Core, number: int, avoid: tuple[str, ...] = ()) -> JobSpec:
@@ -258,6 +260,7 @@ class Dispatch:
             has_parts=plan.part is not None,
             takes=plan.takes,
             holds=core.jobs[number].at.site.holds and plan.part is not None,
+            shares=tuple(core.jobs[number].shares.items()),
         )
 
     def _is_by_losses(self, plan: JobPlan) -> bool:
@@ -352,7 +355,6 @@ class Dispatch:
         workflow = self.runnable.workflow
         place = core.jobs[number].at.site.files
         members = core.members(number)
-        parents = workflow.parents
         stays = bool(self.scratch) and not self.copies
         for task, member in members.items():
             commit = ""
@@ -360,7 +362,7 @@ class Dispatch:
             if self.copies and self.may_copy(task):  # numbers that no attempt in another job has
                 commit = self._commit(core, task, place)
                 attempts = number * (self.runnable.steps[task].retries + 1)
-            waits = {p for p in parents.of(task).tolist() if not core.is_done(p)}
+            waits = core.open_parents(task)
             waits |= self.local.makers_for(workflow, task, number)
             if self.transfers is not None:
                 waits |= self.transfers.waits_for(task, number, place)
@@ -376,6 +378,8 @@ class Dispatch:
                 commit=commit,
                 done_s=float(done_s),
                 idle=idle,
+                failed=core.tries[task],
+                takes=member.takes,
                 local=self._local(core, task, members) if stays else (),
             )
             spec = _with_memory(spec, member.need, core.jobs[number].at.work)

@@ -290,7 +290,7 @@ class Outpost:
             self.run.make_room()
         now = self.run.now_s()
         agreed = self.agree(now)
-        decision = agreed.decision
+        decision = core.fitted(agreed.decision, agreed.site)
         is_stuck = (
             not decision.jobs
             and bool(decision.why)

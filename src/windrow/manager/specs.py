@@ -48,6 +48,10 @@ def task_spec(runnable: Runnable, number: int, shared: Collection[str], **more: 
         elsewhere=step.elsewhere,
         shared=tuple(name for name in task.outputs if name in shared),
         temporary=tuple(file.id for file in made if file.keep is False),
+        priority=task.rules.priority,
+        memories=task.rules.memories,
+        limits_s=task.rules.limits_s,
+        stops=task.rules.stops,
         **more,
     )
 

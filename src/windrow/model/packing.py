@@ -1,6 +1,7 @@
 """Which task starts where inside an allocation: list scheduling with packing, one task at a time.
 
-Rule 1: among the tasks offered, the longest expected run goes first; equals by number.
+Rule 1: among the tasks offered, the one with the highest priority goes first; of equals the longest
+expected run, then by number.
 Rule 2: where it starts is what `nodes` says. Tasks with data on nodes come before all others, if
 there is room where most of a task's data are; after all others they start elsewhere, too: no room
 stays empty that a task could use.
@@ -53,7 +54,7 @@ class Packing:
         self.nodes = Nodes([shape] * nodes)
         """The nodes."""
         # Tasks of a kind fit alike: if one finds no room, no other of its kind need be tried.
-        self._offered: dict[Kind, list[tuple[float, int]]] = {}
+        self._offered: dict[Kind, list[tuple[int, float, int]]] = {}
         self.limit: Need | None = None
         """The most that tasks may have, if the nodes are shared with others; it may change at
         any time."""
@@ -61,7 +62,9 @@ class Packing:
         """The nodes where a task should run if they have room, the best first; None: all nodes are
         alike."""
         self.space = space
-        self._needs: dict[int, tuple[Need, float]] = {}  # of what was offered, if space is limited
+        self._needs: dict[
+            int, tuple[Need, tuple[int, float, int]]
+        ] = {}  # of what was offered, if space is limited
         self.lacks_space = False
         """Whether at the last start there were nodes for some task, and space for none."""
 
@@ -69,16 +72,17 @@ class Packing:
         """Whether the task would fit if the allocation were empty."""
         return self.nodes.can_ever_hold(need)
 
-    def offer(self, task: int, expected_s: float, need: Need) -> None:
+    def offer(self, task: int, expected_s: float, need: Need, priority: int = 0) -> None:
         """The task may start whenever there is room."""
         at = _NONE
         if self.prefer is not None and self.space is None and not need.nodes:
             near = self.prefer(task)
             if near:
                 at = near[0]
-        heappush(self._offered.setdefault((need, at), []), (-expected_s, task))
+        turn = -priority, -expected_s, task
+        heappush(self._offered.setdefault((need, at), []), turn)
         if self.space is not None:
-            self._needs[task] = need, expected_s
+            self._needs[task] = need, turn
             self.space.offer(task)
 
     @property
@@ -120,7 +124,7 @@ class Packing:
             if not places or not self._is_allowed(need, places):
                 continue
             tasks = self._offered[kind]
-            task = heappop(tasks)[1]
+            task = heappop(tasks)[-1]
             if self.prefer is not None and not at_data:
                 places = self.nodes.room(need, self.prefer(task))
             self.nodes.take(task, need, places)
@@ -137,7 +141,7 @@ class Packing:
         for task in space.candidates():
             if len(no_room) == len(self._offered):
                 break
-            need, expected_s = self._needs.get(task, (NOTHING, 0.0))
+            need, turn = self._needs.get(task, (NOTHING, (0, 0.0, task)))
             if need in no_room or task not in self._needs:
                 continue
             places = self.nodes.room(need)
@@ -151,7 +155,7 @@ class Packing:
                 self.nodes.take(task, need, places)
                 started.append((task, places))
                 self._offered[need, _NONE].remove(
-                    (-expected_s, task)
+                    turn
                 )  # no heap any more: the space says what is first
                 del self._needs[task]
         self.lacks_space = has_nodes and not started

@@ -28,6 +28,7 @@ from windrow.model.bounds import COUNT_MAX, DURATION_S_MAX, NODES_MAX, SIZE_BYTE
 from windrow.model.graph import Adjacency, CycleError, Ints, order_and_levels
 from windrow.model.nodes import Need
 from windrow.model.resources import Counts, NodeShape, gpu_type, is_name
+from windrow.model.rules import PLAIN, Rules
 
 Floats = NDArray[np.float64]
 
@@ -74,6 +75,7 @@ class Task:
     command: tuple[str, ...] = ()
     disk_bytes: int = 0
     counts: Counts = ()
+    rules: Rules = PLAIN
 
     @property
     def need(self) -> Need:
@@ -111,6 +113,7 @@ class Workflow:
         inputs: Adjacency | None = None,
         outputs: Adjacency | None = None,
         commands: Mapping[int, tuple[str, ...]] | None = None,
+        rules: Mapping[int, Rules] | None = None,
         mended_run_times: int = 0,
         guessed_run_times: int = 0,
     ) -> None:
@@ -140,6 +143,8 @@ class Workflow:
         self.outputs = _adjacency_or_none(outputs, n)
         self.commands: Mapping[int, tuple[str, ...]] = dict(commands or {})
         """What tasks run, by number; and tasks of workflows that this one has grown into."""
+        self.rules: Mapping[int, Rules] = dict(rules or {})
+        """Of tasks that have some, by number; and, as with commands, of more."""
         self.mended_run_times = mended_run_times
         """How many run times of its source lay slightly below zero and were read as 0."""
         self.guessed_run_times = guessed_run_times
@@ -205,6 +210,7 @@ class Workflow:
             inputs=Adjacency.from_lists([[file_number[f] for f in task.inputs] for task in rows]),
             outputs=Adjacency.from_lists([[file_number[f] for f in task.outputs] for task in rows]),
             commands={i: task.command for i, task in enumerate(rows) if task.command},
+            rules={i: task.rules for i, task in enumerate(rows) if task.rules != PLAIN},
         )
 
     def extended(
@@ -274,6 +280,8 @@ class Workflow:
         )
         names.commands.update((len(self) + task, words) for task, words in more.commands.items())
         grown.commands = names.commands
+        names.rules.update((len(self) + task, one) for task, one in more.rules.items())
+        grown.rules = names.rules
         grown.mended_run_times = self.mended_run_times
         grown.guessed_run_times = self.guessed_run_times
         grown._order_known = None
@@ -305,7 +313,7 @@ class Workflow:
         """The same workflow with other columns, by the names that they have in the constructor."""
         kept = (
             "ids kinds runtime_s parents cores nodes memory_bytes disk_bytes counts files "
-            "inputs outputs commands"
+            "inputs outputs commands rules"
         )
         return Workflow(self.name, **{name: getattr(self, name) for name in kept.split()} | columns)
 
@@ -336,7 +344,16 @@ class Workflow:
             command=self.commands.get(number, ()),
             disk_bytes=int(self.disk_bytes[number]),
             counts=self._counts_of(number),
+            rules=self.rules.get(number, PLAIN),
         )
+
+    def loose_parents(self, number: int) -> frozenset[int]:
+        """Those of which it is enough for this task that they are over."""
+        rules = self.rules.get(number)
+        if rules is None or not rules.loose:
+            return frozenset()
+        loose = set(rules.loose)
+        return frozenset(p for p in self.parents.of(number).tolist() if self.ids[p] in loose)
 
     def _counts_of(self, number: int) -> Counts:
         return tuple(
@@ -566,6 +583,7 @@ class _Names:
         self.commands = {
             task: words for task, words in workflow.commands.items() if task < len(workflow)
         }
+        self.rules = {task: one for task, one in workflow.rules.items() if task < len(workflow)}
         self.has_temporary = False
         self.has_bound = False
         self.size = (0, 0)

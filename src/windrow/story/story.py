@@ -595,18 +595,48 @@ class RunStory:
 
     def _block_if_waiting(self, number: int) -> None:
         """A task that is pending waits for one that has failed, or that waits for such a one."""
-        parents = self.workflow.parents.of(number).tolist()
-        if any(self.tasks[parent].state.is_never for parent in parents):
+        parents = set(self.workflow.parents.of(number).tolist())
+        parents -= self.workflow.loose_parents(number)
+        is_below = any(self.tasks[parent].state.is_never for parent in parents)
+        if is_below or (self._has_stopped and not self.workflow.loose_parents(number)):
             self._move(self.tasks[number], TaskState.BLOCKED)
             self._block(number)
 
     def _block(self, failed: int) -> None:
-        stack = self.workflow.children.of(failed).tolist()
+        stack = self._needing(failed)
         while stack:
             number = stack.pop()
             if self.tasks[number].state in (TaskState.PENDING, TaskState.SUBMITTED):
                 self._move(self.tasks[number], TaskState.BLOCKED)
-                stack += self.workflow.children.of(number).tolist()
+                stack += self._needing(number)
+        if self.tasks[failed].state is TaskState.FAILED and self._stops(failed):
+            self._stop_the_rest()
+
+    def _needing(self, number: int) -> list[int]:
+        """The tasks that cannot run without this one."""
+        children: list[int] = self.workflow.children.of(number).tolist()
+        if not self.workflow.rules:
+            return children
+        return [child for child in children if number not in self.workflow.loose_parents(child)]
+
+    def _stops(self, number: int) -> bool:
+        rules = self.workflow.rules.get(number)
+        return rules is not None and rules.stops
+
+    @property
+    def _has_stopped(self) -> bool:
+        """Whether a task has failed after which nothing more starts."""
+        if not self.workflow.rules:
+            return False
+        rules = ((n, one) for n, one in self.workflow.rules.items() if n < len(self.tasks))
+        return any(one.stops and self.tasks[n].state is TaskState.FAILED for n, one in rules)
+
+    def _stop_the_rest(self) -> None:
+        """A task has failed after which nothing more starts, but what runs whatever happens."""
+        for number, task in enumerate(self.tasks):
+            is_waiting = task.state in (TaskState.PENDING, TaskState.SUBMITTED)
+            if is_waiting and not self.workflow.loose_parents(number):
+                self._move(task, TaskState.BLOCKED)
 
 
 def _attempt_over(task: TaskStory, outcome: AttemptState, at_s: float, told: Attempt) -> None:

@@ -333,7 +333,7 @@ class Work:
 
     def _played_s(self, tasks: Ints, nodes: range) -> Ints:
         """The same by the rules themselves (`allocation`), of which the kernel is a copy."""
-        members = self._members(tasks)
+        members = self.members(tasks)
         shape = self.nodes_for(tasks)[0]
         played: list[float | None] = [None]
         if self.space is not None:
@@ -347,7 +347,8 @@ class Work:
             played = [lasting_s(count, shape, members) for count in nodes]
         return np.array([NEVER_S if one is None else one for one in played], dtype=np.int64)
 
-    def _members(self, tasks: Ints) -> dict[int, Member]:
+    def members(self, tasks: Ints) -> dict[int, Member]:
+        """These tasks as an allocation of their own would know them."""
         w = self.workflow
         left = np.zeros(len(w), dtype=bool)
         left[tasks] = True
@@ -373,7 +374,7 @@ class Work:
         from windrow.storage.demand import demand_of  # noqa: PLC0415
         from windrow.storage.timeline import over_time  # noqa: PLC0415
 
-        members = self._members(tasks)
+        members = self.members(tasks)
         spans = list[tuple[int, float, float]]()
         demand = demand_of(self.workflow, members)
         play = partial(lasting_s, nodes, self.nodes_for(tasks)[0], members)

@@ -24,6 +24,7 @@ from windrow.model import Workflow
 from windrow.model.cause import Cause
 from windrow.model.checkpoint import Checkpoint
 from windrow.model.failures import NO_FAILURES, Failures
+from windrow.model.rules import PLAIN
 from windrow.sim.cluster import Cluster
 from windrow.story.figures import NodeTime, node_time, queue_waits_s, visible_wait_s
 from windrow.strategies.base import Habits, JobPlan, Strategy, View, habits_of
@@ -105,6 +106,7 @@ def trial_figures(
         is_plain
         and habits_of(strategy) is not None
         and not (failures.in_shell or copies or checkpoints)
+        and not (work.workflow.rules or _have_rules(additions))
     ):
         return _Run(cluster, strategy, terms, actual_s, work, additions).figures()
     given: dict[str, Any] = {
@@ -115,6 +117,10 @@ def trial_figures(
     }
     given |= {"failures": failures, "seed": seed, "copies": copies, "checkpoints": checkpoints}
     return Figures.of(recorded_trial(cluster, workflow, strategy, **given))
+
+
+def _have_rules(additions: Additions) -> bool:
+    return any(task.rules != PLAIN for _, tasks in additions for task in tasks)
 
 
 class _Run:

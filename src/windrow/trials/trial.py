@@ -217,7 +217,10 @@ class _Driver:
             shape = self.core.work.shape
             members = self.core.members(number)
             space = space_for(self.core, number, shape)
-            self.allocations[number] = Allocation(job.plan.nodes, shape, members, space)
+            allocation = Allocation(job.plan.nodes, shape, {}, space)
+            allocation.grant(number, tuple(job.shares.items()))
+            allocation.add(members)
+            self.allocations[number] = allocation
             actions = self.heard(e.JobStarted(now, number))
             self.start_tasks(number)
             self.perform(actions)
@@ -280,6 +283,7 @@ class _Driver:
                         f"{self.strategy.name} copies whole jobs, of which trials know nothing; "
                         "leave the copies out"
                     )
+                decision = self.core.fitted(decision)
                 planned = e.JobsPlanned(self.cluster.now_s, decision)
                 if decision.jobs or decision.candidates:
                     return self.heard(planned)

@@ -673,3 +673,12 @@ def test_what_failures_cost_that_only_the_shell_shows() -> None:
     (bad,), _, (good,), (none,) = rows
     assert bad["killed_jobs"] > good["killed_jobs"] == 0
     assert bad["makespan_s"] > good["makespan_s"] == pytest.approx(none["makespan_s"], abs=LOOK_S)
+
+
+def test_drawn_runs_of_tasks_with_limits_priorities_and_loose_ends() -> None:
+    exercised = Counter[str]()
+    for seed in range(8 * max(1, FUZZ)):
+        played = play(replace(small(seed), rules=1))
+        assert not played.violation
+        exercised.update(played.exercised)
+    assert exercised[Invariant.LIMITS] > 20

@@ -39,18 +39,25 @@ _MEANINGS: Mapping[str, str] = {
     "keep": "false: of its outputs, those that tasks read are deleted once the last of these is "
     "done.",
     "outside": "true: it may write outside of the folder of the workflow file.",
-    "after": "Tasks that come first: ids, families, or patterns with *.",
+    "after": "Tasks that come first: ids, families, or patterns with *. As a mapping: with ok if "
+    "they have to succeed, any if it is enough that they are over.",
+    "at-end": "true: it runs when all others are over, whatever became of them.",
     "cores": "Cores of one node.",
     "nodes": "Whole nodes; 0 shares a node with others.",
-    "memory": "500MB and 4GB in powers of 1000; 500MiB, 4GiB and 4G in powers of 1024.",
+    "memory": "500MB and 4GB in powers of 1000; 500MiB, 4GiB and 4G in powers of 1024. A list: for "
+    "each try; the last entry lasts.",
     "gpus": "GPUs of one node, which no other task has meanwhile; a100:2 are two of a type.",
     "disk": "Disk of its node.",
     "resources": "Other resources of its node, as its queue calls them; united with those of "
     "defaults.",
     "runtime": "The run time that you expect: seconds, or a number with s, m, h, d or w. Learned "
     "if it is missing.",
-    "time-limit": "After this time an attempt is ended, and has failed.",
+    "time-limit": "After this time an attempt is ended, and has failed. A list: for each try; the "
+    "last entry lasts.",
     "retries": "How often it is tried again when it fails.",
+    "on-fail": "stop: if it fails, nothing more of the run starts.",
+    "takes": "What it takes of limits of the run while it runs; a name alone takes 1.",
+    "priority": "Of tasks that may start, those with the highest go first; 0 if it is missing.",
     "replicas": "How many attempts at it run at the same time, in different jobs; for commands "
     "that write to {outputs}.",
     "env": "Variables of its environment; united with those of defaults.",
@@ -161,6 +168,17 @@ def _duration(_key: str) -> Schema:
     }
 
 
+def _after(_key: str) -> Schema:
+    kinds = {"type": "object", "propertyNames": {"pattern": r"\S"}}
+    return {
+        "anyOf": [_ref("texts"), {**kinds, "additionalProperties": {"enum": list(reader.EDGES)}}]
+    }
+
+
+def _takes(key: str) -> Schema:
+    return {"anyOf": [_some_texts(), _names(_name_but(*NOT_NAMES, GPUS), _count(key))]}
+
+
 def _checkpoint(_key: str) -> Schema:
     what: dict[str, Schema] = {
         "files": {
@@ -235,7 +253,12 @@ _SHAPES: Mapping[str, Callable[[str], Schema]] = {
     "count": _count,
     "gpus": _gpus,
     "memory": _memory,
+    "memories": lambda key: _one_or_more(_memory(key), 1),
     "duration": _duration,
+    "durations": lambda key: _one_or_more(_duration(key), 1),
+    "after": _after,
+    "takes": _takes,
+    "on_fail": lambda _: {"enum": list(reader.ON_FAIL)},
     "resources": lambda key: _names(_name_but(*NOT_NAMES, GPUS), _count(key)),
     "env": lambda _: _names(r"^[^=\u0000]+$", _ref("value")),
     "site": _site,
@@ -300,6 +323,10 @@ def _workflow() -> dict[str, Schema]:
             "additionalProperties": _ref("value"),
         },
         "defaults": _ref("defaults"),
+        "limits": {
+            "description": "How much there is, for all tasks together, of what tasks take.",
+            **_names(_name_but(*NOT_NAMES, GPUS), _count("limits")),
+        },
         "files": {
             "description": "What is known of files, by names or patterns with *.",
             "type": "object",
@@ -326,7 +353,7 @@ def _workflow() -> dict[str, Schema]:
 
 def _file() -> Schema:
     what: dict[str, Schema] = {
-        "size": _ref("memory"),
+        "size": _ref("disk"),
         "keep": {"type": "boolean"},
         "role": {"enum": [str(role) for role in Role]},
     }
@@ -334,14 +361,14 @@ def _file() -> Schema:
     return {
         "description": "A file's size; or a mapping. keep: false deletes it once no task needs it "
         "any more.",
-        "anyOf": [_ref("memory"), {"type": "null"}, table],
+        "anyOf": [_ref("disk"), {"type": "null"}, table],
     }
 
 
 def _cache() -> Schema:
     what: dict[str, Schema] = {
         "from": _ref("text"),
-        "size": _ref("memory"),
+        "size": _ref("disk"),
         "policy": {
             "description": "What is given up first if it does not fit.",
             "enum": list(POLICIES),
@@ -355,7 +382,7 @@ def _cache() -> Schema:
 
 def _scratch() -> Schema:
     what: dict[str, Schema] = {
-        "scratch": _ref("memory"),
+        "scratch": _ref("disk"),
         "per": _ref("text"),
         "replicas": {
             "description": "When it is copied from its node against loss.",

@@ -39,6 +39,7 @@ from windrow.formats.native.yaml_source import read_yaml
 from windrow.model import CycleError, Runnable, Step, WorkflowError, order_and_levels
 from windrow.model.checkpoint import Checkpoint
 from windrow.model.graph import Adjacency
+from windrow.model.rules import PLAIN, Rules, Take
 from windrow.model.volume import Extract, VolumeMount
 
 DEFAULT_RUNTIME_S = 60.0
@@ -125,6 +126,7 @@ class _Expansion:
         self._name = file.name
         self._base = str(Path(path).absolute().parent)
         self._values = file.values
+        self._limits = _limits_of(run) | file.limits
         for form in forms:
             refuse_unknown_placeholders(path, form, file.values)
         self._rows = list(self._expanded(forms))
@@ -175,6 +177,8 @@ class _Expansion:
         for number, row in enumerate(self._rows):
             files = self._all_files(number)
             parents = self._parents(number, files.inputs)
+            loose = self._loose(number, parents)
+            parents += [parent for parent in loose if parent not in parents]
             edges += len(parents)
             if edges > DEPENDENCIES_MAX:
                 problem = f"more than {DEPENDENCIES_MAX:,} dependencies"
@@ -183,6 +187,8 @@ class _Expansion:
             draft.parents.append(parents)
             draft.children.append(())
             self._draft_task(draft, number, files)
+            if (rules := self._rules(number, loose)) != PLAIN:
+                draft.rules[number] = rules
             steps.append(self._step(commands, number, files))
             draft.commands[number] = steps[-1].command
         if self._checkpoints:
@@ -194,6 +200,58 @@ class _Expansion:
         except WorkflowError as error:
             line = self._line_of_circle(draft.parents.adjacency())
             raise InputError(self._path, str(error), line=line, fix="break it") from None
+
+    def _loose(self, number: int, parents: Sequence[int]) -> list[int]:
+        """The tasks of which it is enough that they are over. `parents` have to succeed."""
+        row = self._rows[number]
+        at_end = [n for n in parents if n < len(self._rows) and self._rows[n].form.at_end]
+        if at_end and not row.form.at_end:
+            problem = f"{row.id} comes after {self._rows[at_end[0]].id}, which runs at the end"
+            raise self._fault(row.form.line, problem, "write at-end: true for it, too")
+        loose = dict[int, None]()
+        for field, is_any in zip(row.form.after, row.form.after_any, strict=True):
+            for task in self._named(row, field) if is_any else ():
+                if task in parents:
+                    problem = (
+                        f"{row.id} comes after {list(self._number)[task]}, whatever becomes of "
+                        "it, and needs it to succeed"
+                    )
+                    raise self._fault(
+                        field.line, problem, "write ok, or read nothing that it makes"
+                    )
+                loose[task] = None
+        if row.form.at_end:
+            others = (n for n, other in enumerate(self._rows) if not other.form.at_end)
+            needed = set(parents)
+            loose |= dict.fromkeys(n for n in others if n not in needed)
+        if number in loose:
+            raise self._fault(row.form.line, f"{row.id} comes after itself", "name others in after")
+        return list(loose)
+
+    def _rules(self, number: int, loose: Sequence[int]) -> Rules:
+        form = self._rows[number].form
+        takes = []
+        for name, taken, line in form.takes:
+            if name not in self._limits:
+                fix = f"write limits: {{{name}: 2}} at the top of the file"
+                if near := difflib.get_close_matches(name, self._limits, n=1):
+                    fix = f"did you mean {near[0]}?"
+                raise self._fault(line, f"takes has {name}, which is not a limit", fix)
+            if taken > (most := self._limits[name]):
+                problem = (
+                    f"{self._rows[number].id} takes {taken} of {name}, of which there is {most}"
+                )
+                raise self._fault(line, problem, "take less, or raise the limit")
+            takes.append(Take(name, taken, most))
+        names = [*self._ids_of(loose)]
+        return Rules(
+            tuple(takes), form.priority, tuple(names), form.stops, form.memories, form.limits_s
+        )
+
+    def _ids_of(self, numbers: Iterable[int]) -> Iterator[str]:
+        own = len(self._rows)
+        for n in numbers:
+            yield self._rows[n].id if n < own else self._outside[n - own]
 
     def _all_files(self, number: int) -> _TaskFiles:
         row = self._rows[number]
@@ -514,8 +572,9 @@ class _Expansion:
     def _parents(self, number: int, inputs: Iterable[str]) -> list[int]:
         row = self._rows[number]
         parents: dict[int, None] = {}
-        for field in row.form.after:
-            parents.update(dict.fromkeys(self._named(row, field)))
+        for field, is_any in zip(row.form.after, row.form.after_any, strict=True):
+            if not is_any:
+                parents.update(dict.fromkeys(self._named(row, field)))
         if number in parents:
             raise self._fault(row.form.line, f"{row.id} comes after itself", "name others in after")
         for file in inputs:  # the task that writes it, or the nearest folder that holds it
@@ -574,6 +633,13 @@ class _Expansion:
 
     def _fault(self, line: int, problem: str, fix: str) -> InputError:
         return InputError(self._path, problem, line=line, fix=fix)
+
+
+def _limits_of(run: Runnable | None) -> dict[str, int]:
+    """Those that tasks of the run take of."""
+    if run is None:
+        return {}
+    return {take.name: take.most for one in run.workflow.rules.values() for take in one.takes}
 
 
 def _tell(files: FileTable, file: str, facts: FileFacts) -> None:

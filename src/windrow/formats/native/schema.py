@@ -24,6 +24,7 @@ from windrow.model.bounds import COUNT_MAX, DURATION_S_MAX, SIZE_BYTES_MAX
 from windrow.model.checkpoint import SIGNALS, Checkpoint
 from windrow.model.duration import seconds_in
 from windrow.model.resources import GPUS, Counts, is_name, typed_gpus
+from windrow.model.rules import PRIORITY_MAX
 from windrow.model.size import size_in
 from windrow.model.volume import POLICIES
 
@@ -114,6 +115,8 @@ class FileForm(NamedTuple):
     volumes: dict[str, VolumeForm]
     values: dict[str, str]
     """What `vars` says, for all tasks."""
+    limits: dict[str, int]
+    """How much of what tasks take there is for all of them together."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,6 +147,9 @@ class TaskForm:
     keep: bool | None = None
     outside: bool = False
     after: tuple[Field, ...] = ()
+    after_any: tuple[bool, ...] = ()
+    """Of each of them, whether it is enough that it is over."""
+    at_end: bool = False
     env: tuple[tuple[str, Field], ...] = ()
     workdir: Field | None = None
     kind: str | None = None
@@ -154,6 +160,12 @@ class TaskForm:
     counts: Counts = ()
     runtime_s: float | None = None
     limit_s: float = 0.0
+    memories: tuple[int, ...] = ()
+    limits_s: tuple[float, ...] = ()
+    takes: tuple[tuple[str, int, int], ...] = ()
+    """Names of limits, with what it takes of each and the line."""
+    priority: int = 0
+    stops: bool = False
     retries: int = 0
     replicas: int = 1
     where: str = ""
@@ -217,8 +229,11 @@ class _Reader:
         values: dict[str, str] = {}
         if "vars" in entries:
             values = self.variables(entries["vars"])
+        limits: dict[str, int] = {}
+        if "limits" in entries:
+            limits = self.resources(entries["limits"], "limits")
         forms = [self._task(node, defaults) for node in tasks.items]
-        return FileForm(name, forms, files, volumes, values)
+        return FileForm(name, forms, files, volumes, values, limits)
 
     def _list_of_tasks(self, tasks: Node) -> Items:
         if not isinstance(tasks, Items):
@@ -278,12 +293,26 @@ class _Reader:
         values["input_names"] = tuple(name for _, name in read)
         if "checkpoint" in values:
             values["checkpoint"], values["checkpoint_files"] = values["checkpoint"]
+        after = values.pop("after", ())
+        values["after"] = tuple(field for field, _ in after)
+        values["after_any"] = tuple(is_any for _, is_any in after)
+        self._spread_tries(values)
         self._refuse_short_limit(node, values)
         fields, is_shell = values.pop("command")
         if is_shell and "worker" in values:
             fix = "write the command as a list, which no shell reads: [python, fit.py, 3]"
             raise self._fault(node, "a task with a worker, and a command for the shell", fix)
         return TaskForm(line=node.line, command=fields, is_shell=is_shell, **values)
+
+    @staticmethod
+    def _spread_tries(values: dict[str, Any]) -> None:
+        """Lists with one entry for each try: the first counts, and the others are for retries."""
+        for name, of_tries in (("memory_bytes", "memories"), ("limit_s", "limits_s")):
+            if len(tries := values.pop(name, ())) > 1:
+                values[of_tries] = tries
+                values["retries"] = max(len(tries) - 1, values.get("retries", 0))
+            if tries:
+                values[name] = tries[0]
 
     def _refuse_short_limit(self, node: Node, values: Mapping[str, Any]) -> None:
         limit_s, runtime_s = values.get("limit_s"), values.get("runtime_s")
@@ -394,6 +423,49 @@ class _Reader:
                 found.append((field, self.file(said, f"{key} {name.text}"), ""))
         return tuple(found)
 
+    def after(self, node: Node, key: str) -> tuple[tuple[Field, bool], ...]:
+        """Each with whether it is enough that this task is over."""
+        if not isinstance(node, YamlTable):
+            return tuple((field, False) for field in self.texts(node, key))
+        return tuple(
+            (self.text(name, key), self._one_of(kind, EDGES, f"{key} {name.text}") == "any")
+            for name, kind in node.entries
+        )
+
+    def memories(self, node: Node, key: str) -> tuple[int, ...]:
+        """For each try."""
+        return self._rising(node, key, [self.memory(item, key) for item in self._items(node, key)])
+
+    def durations(self, node: Node, key: str) -> tuple[float, ...]:
+        """For each try."""
+        return self._rising(
+            node, key, [self.duration(item, key) for item in self._items(node, key)]
+        )
+
+    def _items(self, node: Node, key: str) -> tuple[Node, ...]:
+        if not isinstance(node, Items):
+            return (node,)
+        if not node.items:
+            raise self._fault(node, f"{key} is an empty list", "write something, or remove it")
+        return tuple(node.items)
+
+    def _rising(self, node: Node, key: str, tries: list[Any]) -> tuple[Any, ...]:
+        if tries != sorted(tries):
+            raise self._fault(
+                node, f"{key} becomes less", "give each try as much as the one before"
+            )
+        return tuple(tries)
+
+    def takes(self, node: Node, key: str) -> tuple[tuple[str, int, int], ...]:
+        """Names alone take one each."""
+        if isinstance(node, YamlTable):
+            self.resources(node, key)
+            return tuple((name.text, self.count(n, key), name.line) for name, n in node.entries)
+        return tuple((self.kind(item, key), 1, item.line) for item in self._items(node, key))
+
+    def on_fail(self, node: Node, key: str) -> bool:
+        return self._one_of(node, ON_FAIL, key) == "stop"
+
     def variables(self, node: Node) -> dict[str, str]:
         """What placeholders stand for in all tasks."""
         if not isinstance(node, YamlTable):
@@ -463,7 +535,7 @@ class _Reader:
     def resources(self, node: Node, key: str) -> dict[str, int]:
         if not isinstance(node, YamlTable):
             raise self._fault(
-                node, f"{key} is not a mapping", "write names with numbers: resources: {matlab: 1}"
+                node, f"{key} is not a mapping", f"write names with numbers: {key}: {{matlab: 1}}"
             )
         for name, _ in node.entries:
             if name.text == GPUS or not is_name(name.text):
@@ -757,7 +829,13 @@ def _shown(node: Node) -> str:
             return repr(text)
 
 
-WORKFLOW_KEYS = ("name", "vars", "defaults", "tasks", "files", "stays", "home", "volumes")
+WORKFLOW_KEYS = (
+    *("name", "vars", "defaults", "limits", "tasks"),
+    *("files", "stays", "home", "volumes"),
+)
+EDGES = ("ok", "any")
+"""What a task may want of one that it comes after: that it succeeds, or that it is over."""
+ON_FAIL = ("continue", "stop")
 CACHE_KEYS = ("from", "size", "policy")
 SCRATCH_KEYS = ("scratch", "per", "replicas")
 FILE_KEYS = ("size", "keep", "role")
@@ -766,6 +844,9 @@ CHECKPOINT_KEYS = ("files", "signal", *_TIMES, "keep_existing")
 COUNTS = {
     "cores": (1, COUNT_MAX),
     "retries": (0, RETRIES_MAX),
+    "priority": (-PRIORITY_MAX, PRIORITY_MAX),
+    "limits": (1, COUNT_MAX),
+    "takes": (1, COUNT_MAX),
     "replicas": (1, REPLICAS_MAX),
 } | dict.fromkeys(("nodes", GPUS, "resources"), (0, COUNT_MAX))
 _FORM_NAMES = {
@@ -773,6 +854,8 @@ _FORM_NAMES = {
     "disk": "disk_bytes",
     "runtime": "runtime_s",
     "time-limit": "limit_s",
+    "on-fail": "stops",
+    "at-end": "at_end",
 }
 READERS: Mapping[str, Callable[[_Reader, Node, str], Any]] = {
     "id": _Reader.text,
@@ -784,16 +867,20 @@ READERS: Mapping[str, Callable[[_Reader, Node, str], Any]] = {
     "outputs": _Reader.outputs,
     "keep": _Reader.truth,
     "outside": _Reader.truth,
-    "after": _Reader.texts,
+    "after": _Reader.after,
+    "at-end": _Reader.truth,
     "cores": _Reader.count,
     "nodes": _Reader.count,
-    "memory": _Reader.memory,
+    "memory": _Reader.memories,
     "gpus": _Reader.gpus,
     "disk": _Reader.memory,
     "resources": _Reader.resources,
     "runtime": _Reader.duration,
-    "time-limit": _Reader.duration,
+    "time-limit": _Reader.durations,
     "retries": _Reader.count,
+    "on-fail": _Reader.on_fail,
+    "takes": _Reader.takes,
+    "priority": _Reader.count,
     "replicas": _Reader.count,
     "env": _Reader.env,
     "workdir": _Reader.text,
@@ -824,6 +911,9 @@ DEFAULT_KEYS = (
         "runtime",
         "time-limit",
         "retries",
+        "on-fail",
+        "takes",
+        "priority",
         "env",
         "workdir",
     ),

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from windrow.agent.event_file import AttemptFailed, AttemptSaved
+from windrow.agent.job_file import read_job
 from windrow.model.cause import Cause
 from windrow.queues.port import JobState
 from windrow.story.events import (
@@ -88,15 +89,23 @@ def check_failed(run: VirtualRun, records: Iterable[Record]) -> None:
 
 
 def check_tries(run: VirtualRun) -> None:
-    """In each job a task is tried as often as its step says before it has failed for good. Of tasks
-    without checkpoints: if these wrote none for long, they are not tried again."""
+    """A task is tried as often as its step says before it has failed for good: in each job as often
+    as earlier ones have left of that. Of tasks without checkpoints: if these wrote none for long,
+    they are not tried again."""
     steps = run.runnable.steps
+    before = {
+        (number, spec.task): spec.failed
+        for number in run.folder.numbers()
+        if run.folder.job_file(number).exists()
+        for spec in read_job(run.folder.job_file(number)).tasks
+    }
     tries = Counter[tuple[int, int]]()
     for number, word in told_in(run.folder):
         if not isinstance(word, AttemptFailed) or word.task >= len(steps):
             continue
         tries[number, word.task] += 1
-        most = steps[word.task].retries + 1
+        failed = before.get((number, word.task), 0)
+        most = max(0, steps[word.task].retries - failed) + 1
         run.world.exercised[Invariant.TRIES] += 1
         is_wrong = tries[number, word.task] > most or (
             word.final and tries[number, word.task] < most

@@ -35,6 +35,7 @@ class Invariant(StrEnum):
     DELETED = "what nothing needs is deleted"
     NEEDED = "what is needed is not deleted"
     SPACE = "files take no more than they may"
+    LIMITS = "tasks take no more of limits than there is"
     DISKS_EMPTY = "disks of nodes are empty in the end"
     HELD = "jobs hold no more nodes than there are"
     RELIED = "what is relied on outlives a crash"

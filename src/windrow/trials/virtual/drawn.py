@@ -23,6 +23,7 @@ from windrow.model.checkpoint import Checkpoint
 from windrow.model.failures import Failures
 from windrow.model.hazard import Hazard
 from windrow.model.parts import Sharing
+from windrow.model.rules import Rules, Take
 from windrow.records.runnable_file import record_of
 from windrow.storage.admission import ORDERS
 from windrow.storage.demand import SpaceLimit, demand_of
@@ -87,6 +88,9 @@ class VirtualScenario:
 
     local: int = 0
     """1: jobs use disks of their nodes."""
+    rules: int = 0
+    """1: tasks take of limits, some are more urgent, some come after others whatever becomes of
+    them, and some ask for more memory at their next try."""
     parts: int = 0
     """1: jobs ask for parts of nodes, and who is done takes the tasks of a job that has not
     started."""
@@ -142,6 +146,7 @@ FEATURES: Mapping[str, Feature] = {
     "checkpoints": Feature("checkpoints", "tasks write some, and jobs are shorter than some tasks"),
     "temporary": Feature("temporary", "most files are deleted at their last reader"),
     "space": Feature("space", "what files take is limited"),
+    "rules": Feature("rules", "tasks take of limits, are urgent, or need not wait for success"),
     "late-copies": Feature("speculate", "tasks that are late get copies"),
     "worse": Feature(
         "worse",
@@ -282,7 +287,36 @@ def _workflow(scenario: VirtualScenario, workdir: Path, chance: random.Random) -
         runnable = _some_kept(runnable, chance, is_sized=bool(scenario.space))
     if scenario.checkpoints:
         runnable = _with_checkpoints(runnable)
+    if scenario.rules:
+        runnable = _with_rules(runnable, random.Random(f"rules {scenario.seed}"))
     return runnable
+
+
+def _with_rules(runnable: Runnable, chance: random.Random) -> Runnable:
+    """Two limits, of which some tasks take; and so on."""
+    most = {"few": chance.randint(1, 3), "more": chance.randint(2, 6)}
+    tasks = list[Task]()
+    for number, task in enumerate(runnable.workflow):
+        takes = tuple(
+            Take(name, chance.randint(1, min(2, there)), there)
+            for name, there in most.items()
+            if chance.random() < 0.4
+        )
+        before = [other.id for other in tasks[-8:] if other.id not in task.parents]
+        loose = tuple(chance.sample(before, 1)) if before and chance.random() < 0.3 else ()
+        rules = Rules(takes, chance.choice([0, 0, 5, -5]), loose)
+        if number % 3 == 0:
+            rules = replace(rules, memories=(1 << 20, 2 << 20))
+        tasks.append(
+            replace(
+                task,
+                parents=(*task.parents, *loose),
+                memory_bytes=rules.memory_bytes(0),
+                rules=rules,
+            )
+        )
+    workflow = Workflow.from_tasks(runnable.workflow.name, tasks, runnable.workflow.files)
+    return Runnable(workflow, runnable.steps)
 
 
 def _some_kept(runnable: Runnable, chance: random.Random, *, is_sized: bool) -> Runnable:
@@ -325,6 +359,7 @@ def _world(
     queue = empty_queue(nodes, downs.draw(scenario.seed, nodes, BEGIN_S, end_s))
     queue.memory_s = chance.choice([30.0, 300.0, inf])
     world = World(queue, takes.__getitem__, expected=dict(perfect(runnable)))
+    world.rules = dict(runnable.workflow.rules)
     world.chance.seed(f"crashes {scenario.seed}")
     if not scenario.space:
         world.earlier = _left_before(runnable, random.Random(f"earlier {scenario.seed}"))

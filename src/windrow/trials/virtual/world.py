@@ -25,6 +25,7 @@ from windrow.agent.claim import is_fenced
 from windrow.agent.folder import RunFolder
 from windrow.agent.order import Order
 from windrow.model.graph import Ints
+from windrow.model.rules import PLAIN, Rules
 from windrow.queues.port import JobState, JobStatus
 from windrow.queues.simulated import Mood, SimulatedJob, SimulatedQueue
 from windrow.sim.cluster import Cluster
@@ -131,6 +132,8 @@ class World:
     limit: int = 0
     """If it is above 0: the most that files of these `sizes` may take."""
     sizes: dict[str, int] = field(default_factory=dict)
+    rules: dict[int, Rules] = field(default_factory=dict)
+    """Of tasks that have some."""
     full_until_s: int = 0
     """The disk has no room before."""
     full_disks: dict[str, int] = field(default_factory=dict)
@@ -413,6 +416,8 @@ class World:
         self._check_inputs(agent, task, order)
         if self.limit:
             self._check_space(task, order)
+        if self.rules:
+            self._check_limits(task)
 
     def _check_alone(self, agent: VirtualAgent, task: int, order: Order) -> None:
         """It runs nowhere else, unless it may have copies or that job was given up."""
@@ -454,6 +459,28 @@ class World:
         used = sum(size for path, size in self.sizes.items() if Path(path).name in names)
         if used > self.limit:
             raise Violation(f"files take {used} of {self.limit} when task {task} starts")
+
+    def _check_limits(self, task: int) -> None:
+        """All that runs in jobs that the run has not given up, this task among it, takes no more of
+        a limit than there is."""
+        taken = Counter[str]()
+        runs = {
+            (agent.queue_id, other)
+            for agent in self._alive()
+            if agent.loop is not None
+            for other in agent.loop.running
+            if not is_fenced(agent.folder, agent.loop.home_of(other))
+        }
+        for _, other in runs:
+            for take in self.rules.get(other, PLAIN).takes:
+                taken[take.name] += take.number
+        for take in self.rules.get(task, PLAIN).takes:
+            self.exercised[Invariant.LIMITS] += taken[take.name] > take.number
+            if taken[take.name] > take.most:
+                raise Violation(
+                    f"tasks take {taken[take.name]} of {take.name}, of which there is {take.most}, "
+                    f"when task {task} starts"
+                )
 
     def _check_inputs(self, agent: VirtualAgent, task: int, order: Order) -> None:
         """What the task reads is there, where it reads it or where that is copied from, and is

@@ -1,0 +1,92 @@
+"""Limits, loose ends, later tries and stops, in real runs on this machine."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import windrow
+from windrow.app.new_tasks import NewTask
+from windrow.errors import UserError
+from windrow.story.states import RunState
+
+pytestmark = pytest.mark.slow
+HEAD = """
+limits: {net: 2}
+defaults: {runtime: 1s}
+tasks:
+"""
+TAKERS = """
+  - id: get-{i}
+    matrix: {i: 1..6}
+    takes: net
+    command: echo + >> log; sleep 0.2; echo - >> log
+"""
+ENDS = """
+  - id: bad
+    memory: [10MiB, 20MiB]
+    command: echo $WINDROW_ATTEMPT >> tries; exit 1
+  - {id: needs-bad, command: "true", after: bad}
+  - {id: tidy, command: touch tidy, after: {bad: any}}
+  - {id: report, command: ls > report, outputs: report, at-end: true}
+"""
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "windrow.toml").write_text(
+        '[queues.local]\nnodes = 1\ncores = 8\nmemory = "1GiB"\n'
+    )
+    return tmp_path
+
+
+def most_at_once(log: Path) -> int:
+    most = now = 0
+    for sign in log.read_text().split():
+        now += 1 if sign == "+" else -1
+        most = max(most, now)
+    return most
+
+
+def test_no_more_tasks_run_than_a_limit_allows_and_ends_run_whatever_happens(here: Path) -> None:
+    (here / "w.yaml").write_text(HEAD + TAKERS + ENDS)
+    run = windrow.run("w.yaml", wait=True)
+    assert run.state is RunState.FAILED
+    assert most_at_once(here / "log") == 2
+    assert (here / "tries").read_text().split() == ["1", "2"]
+    states = {name: task.state for name, task in run.tasks.items()}
+    assert states["needs-bad"] == "blocked"
+    assert states["tidy"] == states["report"] == "finished"
+    assert "tidy" in (here / "report").read_text().split()
+
+
+def test_nothing_starts_after_a_failure_that_stops_the_run(here: Path) -> None:
+    (here / "windrow.toml").write_text("[queues.local]\nnodes = 1\ncores = 1\n")
+    (here / "w.yaml").write_text(
+        "tasks:\n"
+        '  - {id: first, command: "exit 1", on-fail: stop, priority: 1, runtime: 1s}\n'
+        '  - {id: "then-{i}", matrix: {i: 1..3}, command: "touch then-{i}", runtime: 1s}\n'
+        "  - {id: tidy, command: touch tidy, at-end: true, runtime: 1s}\n"
+    )
+    run = windrow.run("w.yaml", wait=True)
+    assert run.state is RunState.FAILED
+    assert not list(here.glob("then-*"))
+    assert (here / "tidy").exists()
+
+
+def test_tasks_of_a_program_take_of_limits_of_their_run(here: Path) -> None:
+    (here / "w.yaml").write_text(HEAD + '  - {id: first, command: "true"}\n')
+    run = windrow.run("w.yaml")
+    command = "echo + >> log; sleep 0.2; echo - >> log"
+    take: dict[str, int] = {"db": 1}
+    new = [NewTask(id=f"n{i}", command=command, takes=take, limits=take) for i in range(3)]
+    run.add(*new)
+    with pytest.raises(UserError, match="takes 2 of db, of which there is 1"):
+        run.add(NewTask(id="much", command="true", takes={"db": 2}))
+    loose = NewTask(id="last", command="test ! -e log || touch last", after_any=["n0", "n1", "n2"])
+    run.add(loose)
+    assert run.wait(60) is RunState.COMPLETE
+    assert most_at_once(here / "log") == 1
+    assert (here / "last").exists()
