@@ -278,9 +278,8 @@ class Workflow:
             used.followed_by(numbers)
             for used, numbers in zip((self.inputs, self.outputs), lists, strict=True)
         )
-        names.commands.update((len(self) + task, words) for task, words in more.commands.items())
+        names.add_rows(more, len(self))
         grown.commands = names.commands
-        names.rules.update((len(self) + task, one) for task, one in more.rules.items())
         grown.rules = names.rules
         grown.mended_run_times = self.mended_run_times
         grown.guessed_run_times = self.guessed_run_times
@@ -588,6 +587,11 @@ class _Names:
         self.has_bound = False
         self.size = (0, 0)
         self.add(workflow, 0, 0)
+
+    def add_rows(self, more: Workflow, first: int) -> None:
+        """What few tasks have, of those that another workflow adds from this number on."""
+        self.commands.update((first + task, words) for task, words in more.commands.items())
+        self.rules.update((first + task, one) for task, one in more.rules.items())
 
     def add(self, workflow: Workflow, task: int, file: int) -> None:
         """The workflow has these and more: its tasks and files from these numbers on are new."""

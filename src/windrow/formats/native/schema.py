@@ -282,6 +282,18 @@ class _Reader:
         values.pop("resources", None)
         values["counts"] = tuple(sorted((name, count) for name, count in counts.items() if count))
         values["where"] = _condition(values.pop("site", ""), values.get("where"))
+        self._pair(values)
+        self._spread_tries(values)
+        self._refuse_short_limit(node, values)
+        fields, is_shell = values.pop("command")
+        if is_shell and "worker" in values:
+            fix = "write the command as a list, which no shell reads: [python, fit.py, 3]"
+            raise self._fault(node, "a task with a worker, and a command for the shell", fix)
+        return TaskForm(line=node.line, command=fields, is_shell=is_shell, **values)
+
+    @staticmethod
+    def _pair(values: dict[str, Any]) -> None:
+        """What was read together, as the form has it: files, and what is said of each."""
         extract = values.pop("extract", ())
         made = (*values.pop("outputs", ()), *((field, FileFacts(), "") for _, field in extract))
         values["extract"] = tuple(field for field, _ in extract)
@@ -296,13 +308,6 @@ class _Reader:
         after = values.pop("after", ())
         values["after"] = tuple(field for field, _ in after)
         values["after_any"] = tuple(is_any for _, is_any in after)
-        self._spread_tries(values)
-        self._refuse_short_limit(node, values)
-        fields, is_shell = values.pop("command")
-        if is_shell and "worker" in values:
-            fix = "write the command as a list, which no shell reads: [python, fit.py, 3]"
-            raise self._fault(node, "a task with a worker, and a command for the shell", fix)
-        return TaskForm(line=node.line, command=fields, is_shell=is_shell, **values)
 
     @staticmethod
     def _spread_tries(values: dict[str, Any]) -> None:
