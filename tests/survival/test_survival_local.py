@@ -7,6 +7,7 @@ import contextlib
 import json
 import os
 import random
+import shutil
 import signal
 import subprocess
 from collections import Counter
@@ -49,6 +50,25 @@ def test_the_manager_is_killed_again_and_again(world: World, seed: int) -> None:
     code, said = world.windrow("resume")
     assert code == 0, said
     world.check_complete()
+
+
+def test_the_folder_of_a_run_is_deleted_under_its_manager(world: World) -> None:
+    """It is said, and a new run of the same workflow waits until the job is over."""
+    world.write(braid(gated=True))
+    with world.start("run", "workflow.yaml", "--strategy", "giant") as process:
+        world.wait_for(lambda: world.at_gate() or process.poll() is not None)
+        shutil.rmtree(world.latest.path)
+        out, err = process.communicate(timeout=90)
+    assert process.returncode == 1, out + err
+    assert "Traceback" not in err, err
+    assert "deleted or" in err
+    code, said = world.windrow("run", "workflow.yaml")
+    assert (code, "was deleted, may have unfinished jobs" in said) == (2, True), said
+    world.open_gate()
+    world.check_nothing_left()
+    code, said = world.windrow("run", "workflow.yaml")
+    assert code == 0, said
+    assert world.windrow("runs")[1].count("complete") == 1
 
 
 @pytest.mark.parametrize("strategy", some("giant", "individual"))

@@ -10,7 +10,7 @@ two that start at once one is refused.
 
 A run whose journal cannot be read is live until each of its jobs has ended, by the word of its
 agent or of its queue: its entry says where they are, and what the run may write if that cannot
-be read either.
+be read either. One whose folder was deleted is live while a queue has jobs of its.
 
 Files are compared by their whole paths, with links in their folders followed. What a command writes
 without declaring it cannot be seen; two runs of one workflow file in one folder are therefore
@@ -46,6 +46,9 @@ from windrow.story.journal import RunJournal
 
 logger = logging.getLogger(__name__)
 
+_ANY_JOB = range(100_000)
+"""Of a run of which no one knows how many jobs it has."""
+
 
 class _Life(Enum):
     """What can be seen of another run."""
@@ -56,6 +59,13 @@ class _Life(Enum):
     """It has no manager, but jobs."""
     UNREADABLE = auto()
     """The same, as far as can be seen without its journal."""
+    GONE = auto()
+    """The same, as far as can be seen without its folder."""
+
+    @property
+    def is_known(self) -> bool:
+        """Whether its journal can be asked."""
+        return self not in (_Life.UNREADABLE, _Life.GONE)
 
 
 @dataclass(frozen=True)
@@ -121,9 +131,7 @@ class _Entry:
                 records = journal.records(kinds=(JobsPlanned, JobEnded, JobKilled, JobRejected))
                 events = [record.event for _, record in records]
         except (WindrowError, OSError):
-            if self._may_have_jobs():
-                return _Life.UNREADABLE
-            return _Life.OVER
+            return self._life_without_journal()
         planned = sum(
             len(event.decision.jobs) for event in events if isinstance(event, JobsPlanned)
         )
@@ -132,15 +140,21 @@ class _Entry:
             return _Life.UNFINISHED
         return _Life.OVER
 
-    def _may_have_jobs(self) -> bool:
-        """Whether a job may not be over, by what is left if the journal cannot be read."""
+    def _life_without_journal(self) -> _Life:
+        """Whether a job may not be over, by what is left."""
         folder = self.run.folder
+        if not folder.path.exists():
+            if any(self._may_have_at(name, _ANY_JOB) for name in self.queues):
+                return _Life.GONE
+            return _Life.OVER
         numbers = [number for number in folder.numbers() if not _has_ended(folder.events(number))]
-        if not numbers:
-            return False
-        return not self.queues or any(self._may_have_at(name, numbers) for name in self.queues)
+        if numbers and (
+            not self.queues or any(self._may_have_at(name, numbers) for name in self.queues)
+        ):
+            return _Life.UNREADABLE
+        return _Life.OVER
 
-    def _may_have_at(self, name: str, numbers: list[int]) -> bool:
+    def _may_have_at(self, name: str, numbers: Iterable[int]) -> bool:
         """Whether this queue may still have one of these jobs."""
         from windrow.app.queues import open_queue  # noqa: PLC0415  (few runs have damaged neighbours)
         from windrow.queues.local.queue import LocalQueue  # noqa: PLC0415
@@ -210,7 +224,7 @@ def _guaranteed(folder: Path, place: str, but: Path | None = None) -> list[tuple
     entries = [_Entry.read(file) for file in folder.glob("[0-9a-f]*")]
     others = [entry for entry in entries if entry.run.path != but and entry.life is not _Life.OVER]
     now = [
-        entry if entry.life is _Life.UNREADABLE else _Entry.of(entry.run, facts_of(entry.run))
+        _Entry.of(entry.run, facts_of(entry.run)) if entry.life.is_known else entry
         for entry in others
     ]
     found = [(entry.run.name, entry.guarantee) for entry in now if entry.space_in == place]
@@ -290,19 +304,19 @@ def _refuse_conflicts(folder: Path, own: Path, workflow: str, runnable: Runnable
             discard(file)
             continue
         is_beside = other.path.parent == own.parent
-        theirs_is = entry.workflow if life is _Life.UNREADABLE else facts_of(other).workflow
+        theirs_is = facts_of(other).workflow if life.is_known else entry.workflow
         if is_beside and theirs_is == workflow:
-            raise _conflict(other, life, "runs the same workflow file in this folder")
+            raise _conflict(file, other, life, "runs the same workflow file in this folder")
         if ours is None:
             ours = _written(runnable)
         try:
             theirs = _written(_last_known(other, life))
         except WindrowError:  # what it writes is unknown
-            if is_beside and life is _Life.UNREADABLE:
-                raise _conflict(other, life, "may write the same files") from None
+            if is_beside and not life.is_known:
+                raise _conflict(file, other, life, "may write the same files") from None
             continue
         if (shared := _shared(ours, theirs)) is not None:
-            raise _conflict(other, life, f"writes {shared}, which this run would also write")
+            raise _conflict(file, other, life, f"writes {shared}, which this run would also write")
 
 
 class Others:
@@ -316,7 +330,7 @@ class Others:
         self._own = own
         self._seen: list[tuple[str, int]] | None = None
         self._next_s = 0.0
-        self._theirs: list[tuple[RunPaths, _Life, set[str]]] = []
+        self._theirs: list[tuple[Path, RunPaths, _Life, set[str]]] = []
 
     def refuse(self, written: Iterable[Path]) -> None:
         """UserError if one of them writes one of these files, too."""
@@ -328,9 +342,10 @@ class Others:
         if not self._theirs:
             return
         ours = {f"{os.path.realpath(path.parent)}/{path.name}" for path in written}
-        for other, life, theirs in self._theirs:
+        for file, other, life, theirs in self._theirs:
             if (shared := _shared(ours, theirs)) is not None:
-                raise _conflict(other, life, f"writes {shared}, which this run would also write")
+                what = f"writes {shared}, which this run would also write"
+                raise _conflict(file, other, life, what)
 
     def _look(self, folder: Path) -> None:
         with os.scandir(folder) as entries:
@@ -345,18 +360,26 @@ class Others:
             if entry.run.path == self._own or (life := entry.life) is _Life.OVER:
                 continue
             with suppress(WindrowError):  # what it writes is unknown
-                self._theirs.append((entry.run, life, _written(_last_known(entry.run, life))))
+                theirs = _written(_last_known(entry.run, life))
+                self._theirs.append((file, entry.run, life, theirs))
 
 
 def _last_known(run: RunPaths, life: _Life) -> Runnable:
     """The workflow of a run; without its journal what it was started with."""
-    if life is _Life.UNREADABLE:
-        return read_runnable(run.workflow)
-    return runnable_of(run)
+    if life.is_known:
+        return runnable_of(run)
+    return read_runnable(run.workflow)
 
 
-def _conflict(other: RunPaths, life: _Life, what: str) -> UserError:
+def _conflict(entry: Path, other: RunPaths, life: _Life, what: str) -> UserError:
+    """`entry`: its file in the registry."""
     place = other.path
+    if life is _Life.GONE:
+        return UserError(
+            f"{other.name}, whose folder {place} was deleted, may have unfinished jobs, and "
+            f"{what}; wait until its jobs end, or end them in the queue. If you know that none "
+            f"runs, delete {entry}"
+        )
     if life is _Life.UNREADABLE:
         return UserError(
             f"{other.name} in {place} has a journal that cannot be read, may have unfinished "

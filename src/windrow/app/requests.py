@@ -18,8 +18,8 @@ from windrow.app.arrivals import Arrivals
 from windrow.app.new_tasks import AMEND, CANCEL, NEW
 from windrow.app.runs import RunPaths, RunView
 from windrow.deletion import discard, put
-from windrow.errors import UserError
-from windrow.files import disk_faults
+from windrow.errors import OutsideError, UserError
+from windrow.files import disk_faults, patiently
 from windrow.manager.manager import Manager
 from windrow.records.compact import as_json
 from windrow.story.events import TasksAdded
@@ -41,8 +41,7 @@ def follow_requests(manager: Manager, arrivals: Callable[[], Arrivals]) -> bool:
     """Do what others have asked of the run's manager; whether they have. `arrivals`: who takes
     tasks of programs."""
     folder = manager.folder.path
-    names = os.listdir(folder)  # noqa: PTH208  (fifty times a second, while a run is held)
-    asked = [folder / name for name in sorted(filter(is_request, names))]
+    asked = [folder / name for name in sorted(filter(is_request, _names_in(folder)))]
     for request in asked:
         if request.name.startswith((NEW, AMEND, CANCEL)):
             if not arrivals().take(request):
@@ -55,6 +54,18 @@ def follow_requests(manager: Manager, arrivals: Callable[[], Arrivals]) -> bool:
             manager.run_again([manager.core.work.workflow.number(name) for name in names])
         discard(request)
     return bool(asked)
+
+
+def _names_in(folder: Path) -> list[str]:
+    """OutsideError if the folder is gone, with all that the run could be known by."""
+    with disk_faults(f"{folder} cannot be read"):
+        try:
+            return patiently(lambda: os.listdir(folder))  # noqa: PTH208  (fifty times a second, while a run is held)
+        except FileNotFoundError:
+            raise OutsideError(
+                f"{folder}: the run's folder was deleted or moved by someone while the run was "
+                "managed; its jobs end by themselves. Start again with windrow run"
+            ) from None
 
 
 def ask_to_stop(paths: RunPaths) -> None:
