@@ -229,6 +229,8 @@ def prepare(
         from windrow.data.catalogue import paths_of  # noqa: PLC0415  (most runs have no such site)
 
         paths_of(runnable, os.path.isfile)  # refuses what could not be found there
+    if order.scratch:
+        _refuse_unset(order.scratch, sites)
     able = placing(sites, runnable.workflow, runnable.steps)
     prepared = Prepared(
         order, runnable, times, terms_for(order, runnable), tuple(sites), able, tuple(silent)
@@ -251,6 +253,19 @@ def _reached(order: RunRequest, workflow: Workflow) -> tuple[list[Reached], list
     if not sites:
         raise NothingBegun("; ".join(silent))
     return sites, silent
+
+
+def _refuse_unset(scratch: str, sites: Sequence[Reached]) -> None:
+    """UserError if no folder is meant by it on this machine, and jobs run here: they have the
+    environment of this process."""
+    from windrow.agent.data.node_data import scratch_folder  # noqa: PLC0415  (few runs use disks of nodes)
+    from windrow.queues.local.queue import LocalQueue  # noqa: PLC0415
+
+    if any(isinstance(reached.queue, LocalQueue) for reached in sites):
+        try:
+            scratch_folder(scratch, "on this machine")
+        except OutsideError as error:
+            raise UserError(f"{error}; name a folder that there is") from None
 
 
 def _is_plain(order: RunRequest) -> bool:

@@ -79,6 +79,18 @@ def test_only_what_leaves_the_job_leaves_the_node(
     assert "[data] scratch must be text in quotes, not 1" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("scratch", ["$NOSUCH/disk", "${NOSUCH}", "~nosuch/x"])
+def test_a_disk_that_no_variable_names_is_refused_before_any_job(
+    here: Path, capsys: pytest.CaptureFixture[str], scratch: str
+) -> None:
+    Path("w.yaml").write_text(CHAIN.replace("GATE", "true"))
+    for words in ("run", "run -n"):
+        assert main([*words.split(), "w.yaml", "--scratch", scratch]) == 2
+        said = capsys.readouterr().err
+        assert f"scratch {scratch!r} cannot be used on this machine: " in said
+    assert not Path(".windrow/runs/w-1").exists()
+
+
 @pytest.mark.slow
 def test_what_was_on_a_node_whose_agent_is_killed_is_made_again(here: Path) -> None:
     """The agent dies while b runs: what a made is gone with the node, so a runs again."""

@@ -387,22 +387,31 @@ def _share(plan: ScratchPlan, folder: str) -> Share:
     )
 
 
-def _folders(plan: ScratchPlan) -> tuple[str, list[str]]:
-    """The folder for this job on this node, new and empty; and those that jobs of the run that are
-    over left here."""
+def scratch_folder(scratch: str, where: str) -> str:
+    """The folder that is meant by `[data] scratch` where the environment is as here. OutsideError
+    if that is none."""
     variables = {"TMPDIR": "/tmp", **os.environ}
     base = re.sub(
         r"\$(\w+)|\$\{(\w+)\}",
         lambda found: variables.get(found[1] or found[2], found[0]),
-        plan.scratch,
+        scratch,
     )
     base = os.path.expanduser(base)
-    if "$" in base or not base.startswith("/"):
-        if "$" in base:
-            fix = "a variable in it is not set there"
-        else:
-            fix = "it is not an absolute path"
-        raise OutsideError(f"scratch {plan.scratch!r} cannot be used on this node: {fix}")
+    if "$" in base:
+        raise OutsideError(
+            f"scratch {scratch!r} cannot be used {where}: a variable in it is not set there"
+        )
+    if not base.startswith("/"):
+        raise OutsideError(
+            f"scratch {scratch!r} cannot be used {where}: it is not an absolute path"
+        )
+    return base
+
+
+def _folders(plan: ScratchPlan) -> tuple[str, list[str]]:
+    """The folder for this job on this node, new and empty; and those that jobs of the run that are
+    over left here."""
+    base = scratch_folder(plan.scratch, "on this node")
     folder = f"{base}/windrow-{plan.run}-{plan.job}-{plan.place}"
     try:
         os.makedirs(base, exist_ok=True)
