@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from windrow.model.size import format_size, size_option
-from windrow.model.wording import span
+from windrow.model.wording import count, span
 from windrow.story.states import TaskState
 
 if TYPE_CHECKING:
@@ -44,9 +44,16 @@ def exceeded(run: RecordedRun) -> tuple[float, int] | None:
     return None
 
 
-def needed(run: RecordedRun) -> int:
-    """The least space with which what is left of a run would go to its end, by all that is known of
-    sizes now."""
+class Needed(NamedTuple):
+    """The least space with which what is left of a run would go to its end, and how many of the
+    files that it makes have a size of which nothing is known, and count as empty."""
+
+    size: int
+    unknown: int
+
+
+def needed(run: RecordedRun) -> Needed:
+    """By all that is known of sizes now."""
     from windrow.storage.demand import demand_of, with_likely_sizes  # noqa: PLC0415
 
     workflow = run.story.workflow
@@ -54,8 +61,14 @@ def needed(run: RecordedRun) -> int:
     left = [
         number for number, task in enumerate(story.tasks) if task.state is not TaskState.FINISHED
     ]
-    demand = demand_of(workflow, left, with_likely_sizes(workflow, story.measured()))
-    return demand.peak(demand.order())
+    sizes = with_likely_sizes(workflow, story.measured())
+    unknown = sum(
+        f not in sizes and not workflow.files[f].size_bytes
+        for number in left
+        for f in workflow.outputs.of(number).tolist()
+    )
+    demand = demand_of(workflow, left, sizes)
+    return Needed(demand.peak(demand.order()), unknown)
 
 
 def words_on_space(run: RecordedRun) -> list[str]:
@@ -67,9 +80,12 @@ def words_on_space(run: RecordedRun) -> list[str]:
     if (most := exceeded(run)) is not None:
         at_s, size = most
         lines.append(f"the limit of {limit} was exceeded: {format_size(size)} after {span(at_s)}")
-    if run.story.trouble and (size := needed(run)) > run.space.size:
-        fix = f"windrow resume {run.name} --space {size_option(size)}"
+    if run.story.trouble and (least := needed(run)).size > run.space.size:
+        fix = f"windrow resume {run.name} --space {size_option(least.size)}"
+        if least.unknown:
+            fix += f", or more: {count(least.unknown, 'file')} of unknown size would come to it"
         lines.append(
-            f"its files need at least {format_size(size)} at a time, and may take {limit}: {fix}"
+            f"its files need at least {format_size(least.size)} at a time, and may take {limit}: "
+            f"{fix}"
         )
     return lines
