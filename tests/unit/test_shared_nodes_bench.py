@@ -7,7 +7,17 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from bench.shared_load import CORES, NODES, SITES, Job, Played, as_log, compared, draw
+from bench.shared_load import (
+    CORES,
+    NODES,
+    SITES,
+    Job,
+    Played,
+    as_log,
+    compared,
+    draw,
+    placed_starts,
+)
 from bench.shared_nodes import Cell, Result, all_cells, chosen, interval, table, verdict
 from bench.shared_simulated import PILOTS, kept, played
 from bench.shared_simulated_pilots import LIMIT_S, play
@@ -68,12 +78,25 @@ def test_limits_are_whole_minutes_with_a_fifth_to_spare() -> None:
 
 
 def test_a_load_played_alone_is_simulated_exactly() -> None:
-    """On an empty machine all starts are their submissions; counted cores then err nowhere."""
+    """On an empty machine all starts are their submissions; then none of the ways errs."""
     jobs = [Job(float(10 * n), 2, 0, 60, 5) for n in range(9)]
     lines = compared([Played(job, job.at_s, job.at_s, job.at_s + job.run_s) for job in jobs])
-    assert all("| 0.0 | 0.0 | 0.0 |" in line for line in lines if line.startswith("| conserv"))
+    rows = [line for line in lines if line.startswith(("| cores counted", "| node by node"))]
+    assert len(rows) == 5
+    assert all("| 0.0 | 0.0 | 0.0 |" in row for row in rows)
     whole = Played(Job(0.0, 0, 3, 60, 5), 0.0, 0.0, 5.0)
     assert as_log([whole]).nodes.tolist() == [3 * CORES]
+
+
+def test_nodes_that_are_looked_at_one_by_one_have_holes() -> None:
+    """A core of each node is free: two cores there are, but not for a job on one node."""
+    jobs = [Job(0.0, 3, 0, 60, 60)] * NODES + [Job(1.0, 2, 0, 60, 30), Job(2.0, 0, 2, 60, 30)]
+    load = [Played(job, job.at_s, job.at_s, job.at_s + job.run_s) for job in jobs]
+    for is_fullest in (False, True):
+        starts = placed_starts(load, is_fullest=is_fullest)
+        assert starts.tolist() == [0.0] * NODES + [60.0, 60.0]
+    hole = [*load, Played(Job(3.0, 1, 0, 60, 30), 3.0, 3.0, 33.0)]
+    assert placed_starts(hole, is_fullest=True)[-1] == 3.0
 
 
 def test_an_interval_is_that_of_paired_logarithms() -> None:
