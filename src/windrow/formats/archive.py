@@ -73,6 +73,15 @@ def find(name: str) -> ArchiveLog:
     )
 
 
+def _make_folder(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UserError(
+            f"{folder}: cannot be created ({error.strerror}); give another folder"
+        ) from None
+
+
 def fetch(
     name: str,
     folder: AnyPath,
@@ -92,12 +101,7 @@ def fetch(
     if place.exists() and _is_the_log(place, log):
         return place
     url = f"{base_url.rstrip('/')}/{log.folder}/{log.file}"
-    try:
-        place.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise UserError(
-            f"{place.parent}: cannot be created ({error.strerror}); give another folder"
-        ) from None
+    _make_folder(place.parent)
     with draft_beside(place) as beside:
         with _failures_explained(url, place):
             _download(url, beside, timeout_s, progress)

@@ -115,16 +115,21 @@ class _Dax:
                 problem = f"the sub-workflow <{element.tag}> is in another file"
                 raise self._fault(element, problem, "plan it into this one, or leave it out")
 
-    def _job(self, element: Element) -> _Job:
-        kind = self._attribute(element, "name")
-        inputs, outputs = self._uses(element)
+    def _needs(self, element: Element) -> dict[str, float]:
+        """What profiles say; the run time is rather the job's own attribute, if it has one."""
         needs: dict[str, float] = {}
         for profile in element.children("profile"):
             key = profile.attributes.get("key", "").lower()
             if profile.attributes.get("namespace", "").lower() == "pegasus" and key in _NEEDS:
                 needs[key] = self._number(profile, key, profile.text)
-        if "runtime" in element.attributes:  # which comes before the profile
+        if "runtime" in element.attributes:
             needs["runtime"] = self._number(element, "runtime", element.attributes["runtime"])
+        return needs
+
+    def _job(self, element: Element) -> _Job:
+        kind = self._attribute(element, "name")
+        inputs, outputs = self._uses(element)
+        needs = self._needs(element)
         return _Job(
             id=self._attribute(element, "id"),
             kind=kind,

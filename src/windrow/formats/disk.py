@@ -131,12 +131,16 @@ def read_text(path: AnyPath) -> str:
         raise not_utf8(path, data) from None
 
 
-def read_toml(path: AnyPath, fix: str = "") -> tuple[str, dict[str, Any]]:
-    """The file's text, and what it says. InputError with the line where it is not TOML."""
-    text = read_text(path)
+def _refuse_nul(path: AnyPath, text: str) -> None:
     if (nul := _NUL.search(text)) is not None:
         at = text.count("\n", 0, nul.start()) + 1
         raise InputError(path, f"{nul[0]} stands for no character", line=at, fix="leave it out")
+
+
+def read_toml(path: AnyPath, fix: str = "") -> tuple[str, dict[str, Any]]:
+    """The file's text, and what it says. InputError with the line where it is not TOML."""
+    text = read_text(path)
+    _refuse_nul(path, text)
     try:
         return text, tomllib.loads(text)
     except RecursionError:

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from windrow.model import Adjacency, File, Workflow, WorkflowError
 from windrow.model.rules import Rules
+from windrow.model.wording import listed
 
 Ints = NDArray[np.int64]
 
@@ -208,8 +209,6 @@ def unique_numbers(ids: Sequence[str], outside: Sequence[str] = ()) -> Mapping[s
     numbers = {task_id: i for i, task_id in enumerate((*ids, *outside) if outside else ids)}
     if len(numbers) < len(ids) + len(outside):
         twice = sorted({task_id for i, task_id in enumerate(ids) if numbers[task_id] != i})
-        shown = ", ".join(twice[:5])
-        if len(twice) > 5:
-            shown += f" and {len(twice) - 5} more"
+        shown = listed(twice, most=5)
         raise WorkflowError(f"task ids must be unique, given more than once: {shown}")
     return numbers

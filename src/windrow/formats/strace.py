@@ -166,10 +166,8 @@ class Reading:
                 self._forking[found[1]] = found[2]
         elif found := _RESUMED.match(line):
             begun = waiting.pop(found[1], "")
-            if begun[-1:] in ("", *"({[") or found[3][:1] in ")}]=":
-                gap = ""
-            else:
-                gap = ", "
+            is_inside = begun[-1:] in ("", *"({[") or found[3][:1] in ")}]="
+            gap = "" if is_inside else ", "
             return f"{found[1]} {found[2]} {begun}{gap}{found[3]}"
         elif not _NO_CALL.match(line):
             raise InputError(
@@ -318,10 +316,7 @@ class Reading:
             pairs = [(READ, two, behind), (WRITE, one, None)]
         for op, end, place in pairs:
             opened = self._descriptor(call.process, end[0])
-            if place:
-                start = int(place[1])
-            else:
-                start = None
+            start = int(place[1]) if place else None
             self._moved(call.time_s, int(call.pid), op, opened, start, int(call.answer))
         return -1
 

@@ -6,7 +6,7 @@ An `Adjacency` lists, for each vertex, its neighbours: those of vertex v are `in
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -67,6 +67,10 @@ class Adjacency:
     def of(self, vertex: int) -> Ints:
         """The neighbours of one vertex."""
         return self.index[self.start[vertex] : self.start[vertex + 1]]
+
+    def pairs(self) -> Iterator[tuple[int, int]]:
+        """Each edge as its vertex and the neighbour, in the order of the lists."""
+        return zip(self.sources().tolist(), self.index.tolist(), strict=True)
 
     def below(self, vertices: Iterable[int]) -> set[int]:
         """All that can be reached from these; they themselves only if an edge leads back to

@@ -21,6 +21,11 @@ def listed(names: Sequence[str], most: int = 4) -> str:
     return ", ".join(names[:most]) + more
 
 
+def shortened(words: str, most: int) -> str:
+    """At most that many characters; what is cut ends in an ellipsis."""
+    return words if len(words) <= most else f"{words[: most - 1]}…"
+
+
 def percent(share: float) -> str:
     """`25 %`."""
     return f"{100 * share:.0f} %"

@@ -440,12 +440,18 @@ class Workflow:
         return self._names.has_bound
 
     @cached_property
+    def writers(self) -> Ints:
+        """Of each file the task that writes it, or -1."""
+        found = np.full(len(self.files), -1, dtype=np.int64)
+        found[self.outputs.index] = self.outputs.sources()
+        return found
+
+    @cached_property
     def edge_bytes(self) -> Ints:
         """For each edge, as `parents.index` has them: the sizes, in all, of the files that go from
         parent to child."""
         sizes = np.array([file.size_bytes for file in self.files], dtype=np.float64)
-        writer = np.full(len(self.files), -1, dtype=np.int64)
-        writer[self.outputs.index] = self.outputs.sources()
+        writer = self.writers
         edges = np.append(self.parents.sources() * len(self) + self.parents.index, -1)
         order = np.argsort(edges)
         read = self.inputs.sources() * len(self) + writer[self.inputs.index]
@@ -487,6 +493,11 @@ class Workflow:
             return self.moved_bytes * s_per_byte / self.work_s
         return 0.0
 
+    def _check_sizes(self) -> None:
+        bad = [file.id for file in self.files if not file.size_bytes >= 0]
+        if bad:
+            raise WorkflowError(f"file size must not be negative: {_some(bad)}")
+
     def _check(self) -> None:
         if not self.ids:
             raise WorkflowError(f"workflow {self.name!r} has no tasks")
@@ -497,9 +508,7 @@ class Workflow:
         self._check_times()
         self._check_needs()
         self._check_counts()
-        bad = [file.id for file in self.files if not file.size_bytes >= 0]
-        if bad:
-            raise WorkflowError(f"file size must not be negative: {_some(bad)}")
+        self._check_sizes()
         self._check_numbers("parent", self.parents, len(self))
         self._check_numbers("file", self.inputs, len(self.files))
         self._check_numbers("file", self.outputs, len(self.files))

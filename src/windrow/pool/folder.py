@@ -66,25 +66,21 @@ class PoolFolder:
             return self.name
         return str(self.path)
 
+    def _refuse_foreign_files(self) -> None:
+        """A folder that others use must not be closed to them, nor filled with what is ours."""
+        for name in sorted(p.name for p in self.path.iterdir()):
+            if name not in _OWN and not name.startswith(self.journal.name):
+                fix = "name a folder that does not exist"
+                raise UserError(f"{self.path} is not a pool: it contains {name}; {fix}")
+
     def make(self) -> None:
         """Make what is missing. UserError in a folder of something else, OutsideError if it
         cannot be done."""
         with disk_faults(f"{self.path}: cannot create a folder for the pool"):
             if not self.journal.exists() and self.path.is_dir():
-                # A folder that others use must not be closed to them, nor filled with what is ours.
-                found = sorted(p.name for p in self.path.iterdir())
-                foreign = [
-                    name
-                    for name in found
-                    if name not in _OWN and not name.startswith(self.journal.name)
-                ]
-                if foreign:
-                    fix = "name a folder that does not exist"
-                    raise UserError(f"{self.path} is not a pool: it contains {foreign[0]}; {fix}")
-            for folder in (
-                self.path.parent.parent,
-                self.path.parent,
-            ):  # one by one: parents' parents are not private
+                self._refuse_foreign_files()
+            # one by one: parents' parents are not private
+            for folder in (self.path.parent.parent, self.path.parent):
                 folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             for folder in (self.path, self.workflows, self.wishes, self.path / "out"):
                 folder.mkdir(mode=0o700, exist_ok=True)

@@ -12,7 +12,7 @@ import secrets
 import shlex
 import signal
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass, replace
 from typing import Any
@@ -150,12 +150,7 @@ class PoolServer:
         for result in self._crew.collect():
             self._ended(result)
         for node, keys in self._crew.take_lost():
-            host = self._crew.names[node]
-            self._placement.lose(node)
-            self._note(e.NodeLost(self._clock.now(), node, host))
-            self._say(f"node {host} was lost; its tasks start again elsewhere")
-            for key in keys:
-                self._let_go(key, f"node {host} was lost")
+            self._lost(node, keys)
         while self._folder.workflow(self._next).exists():
             self._take_in(self._next, WorkflowPast())
             self._next += 1
@@ -177,6 +172,15 @@ class PoolServer:
             return False
         self._cancel(int(which))
         return True
+
+    def _lost(self, node: int, keys: Sequence[int]) -> None:
+        """A node with all that ran on it."""
+        host = self._crew.names[node]
+        self._placement.lose(node)
+        self._note(e.NodeLost(self._clock.now(), node, host))
+        self._say(f"node {host} was lost; its tasks start again elsewhere")
+        for key in keys:
+            self._let_go(key, f"node {host} was lost")
 
     def _take_in(self, number: int, past: WorkflowPast, *, is_known: bool = False) -> None:
         """A workflow arrives, or is there again after a restart."""
@@ -265,11 +269,7 @@ class PoolServer:
         while misfits := self._placement.misfits():  # what comes in the place of one may be another
             self._give_up(misfits[0])
         for key, nodes in self._placement.place():
-            live = self._live[key]
-            live.nodes = nodes
-            slots = self._core.workflows[live.attempt.number].taken[live.attempt.task]
-            self._note(e.PoolTaskStarted(now_s, *live.attempt, nodes, slots))
-            self._to_start.append(key)
+            self._placed(now_s, key, nodes)
         ended = self._core.take_ended()
         for served, outcome in ended:
             self._note(self._ending(served, outcome))
@@ -287,6 +287,13 @@ class PoolServer:
         self._say(f"workflow {served.number}, {served.runnable.workflow.name}: {outcome}")
         return e.WorkflowEnded(now_s, served.number, outcome, alone)
 
+    def _placed(self, now_s: float, key: int, nodes: tuple[int, ...]) -> None:
+        live = self._live[key]
+        live.nodes = nodes
+        slots = self._core.workflows[live.attempt.number].taken[live.attempt.task]
+        self._note(e.PoolTaskStarted(now_s, *live.attempt, nodes, slots))
+        self._to_start.append(key)
+
     def _act(self) -> None:
         """Do what the journal says was started."""
         for key in self._to_start:
@@ -302,6 +309,9 @@ class PoolServer:
         self._to_start = []
         self._to_stop = []
         self._to_learn = []
+        self._kill_what_did_not_stop()
+
+    def _kill_what_did_not_stop(self) -> None:
         while self._to_kill and self._to_kill[0][0] <= time.monotonic():
             left = [key for key in self._to_kill.pop(0)[1] if key in self._live]
             self._crew.stop(left, signal.SIGKILL)

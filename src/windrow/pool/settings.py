@@ -50,6 +50,16 @@ class PoolSettings:
         )
 
 
+def _of_allocation(hosts: Hosts, environ: Mapping[str, str]) -> dict[str, Any]:
+    """What Slurm says of the nodes on which this runs."""
+    found: dict[str, Any] = {"nodes": len(hosts.names)}
+    if (cores := environ.get("SLURM_CPUS_ON_NODE", "")).isdecimal():
+        found["cores"] = int(cores)
+    if (memory_mb := environ.get("SLURM_MEM_PER_NODE", "")).isdecimal() and int(memory_mb) > 0:
+        found["memory_bytes"] = int(memory_mb) * 1024**2
+    return found
+
+
 def choose(
     wanted: Mapping[str, Any], kept: Mapping[str, Any], environ: Mapping[str, str]
 ) -> tuple[PoolSettings, Hosts]:
@@ -60,13 +70,7 @@ def choose(
     """
     given = {name: value for name, value in wanted.items() if value is not None}
     hosts = find_hosts(1, environ)
-    here: dict[str, Any] = {}
-    if hosts.is_cluster:
-        here["nodes"] = len(hosts.names)
-        if (cores := environ.get("SLURM_CPUS_ON_NODE", "")).isdecimal():
-            here["cores"] = int(cores)
-        if (memory_mb := environ.get("SLURM_MEM_PER_NODE", "")).isdecimal() and int(memory_mb) > 0:
-            here["memory_bytes"] = int(memory_mb) * 1024**2
+    here = _of_allocation(hosts, environ) if hosts.is_cluster else {}
     fallback = {"nodes": 1, "cores": len(os.sched_getaffinity(0)), "memory_bytes": None}
     settings = PoolSettings(**{**fallback, **DEFAULTS, **kept, **here, **given})
     return settings, find_hosts(settings.nodes, environ)

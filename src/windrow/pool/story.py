@@ -134,6 +134,13 @@ class PoolStory:
         """How many workflows are in this state."""
         return sum(w.state == state for w in self.workflows.values())
 
+    def _refused(self, event: e.WorkflowRefused) -> None:
+        unread = WorkflowStory(event.number, "", 0, event.at_s)
+        refused = self.workflows.setdefault(event.number, unread)
+        refused.outcome = "refused"
+        refused.why = event.why
+        refused.ended_s = event.at_s
+
     def hear(self, event: e.Event) -> None:
         """Take one more event in."""
         match event:
@@ -141,9 +148,8 @@ class PoolStory:
                 self.opened = event
                 self.closed = None
                 self.lost_hosts = []
-                for workflow in (
-                    self.workflows.values()
-                ):  # a server that was killed did not say what became of these
+                # a server that was killed did not say what became of these
+                for workflow in self.workflows.values():
                     workflow.running.clear()
             case e.PoolClosed():
                 self.closed = event
@@ -153,11 +159,7 @@ class PoolStory:
                 fresh = WorkflowStory(event.number, event.name, event.tasks, event.at_s)
                 self.workflows[event.number] = fresh
             case e.WorkflowRefused():
-                unread = WorkflowStory(event.number, "", 0, event.at_s)
-                refused = self.workflows.setdefault(event.number, unread)
-                refused.outcome = "refused"
-                refused.why = event.why
-                refused.ended_s = event.at_s
+                self._refused(event)
             case _:
                 _hear(self.workflows[event.number], event)
 

@@ -107,14 +107,12 @@ class RecipeDraft:
         assert len(np.unique(written)) == len(written), "a file has two writers"
         source = np.full(len(self._files), -1, dtype=np.int64)
         source[written] = writer
-        internal = source[read] >= 0
-        edge = np.unique(reader[internal] * n + source[read[internal]])
         return Workflow(
             self._name,
             ids=self._ids,
             kinds=self._kinds,
             runtime_s=np.concatenate(self._times),
-            parents=Adjacency.from_edges(n, edge // n, edge % n),
+            parents=_parents(n, reader, source[read]),
             files=self._files,
             inputs=Adjacency.from_edges(n, reader, read),
             outputs=Adjacency.from_edges(n, writer, written),
@@ -131,3 +129,10 @@ def _pairs(tasks: ArrayLike, files: ArrayLike) -> Ints:
 def numbered(pattern: str, count: int) -> list[str]:
     """`pattern` with 1..count written into its `{}`, five digits each."""
     return [pattern.format(f"{i:05d}") for i in range(1, count + 1)]
+
+
+def _parents(n: int, reader: Ints, writer: Ints) -> Adjacency:
+    """Of n tasks: each reader waits for the writer of what it reads, if a task wrote it."""
+    internal = writer >= 0
+    edge = np.unique(reader[internal] * n + writer[internal])
+    return Adjacency.from_edges(n, edge // n, edge % n)

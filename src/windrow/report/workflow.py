@@ -15,6 +15,7 @@ import numpy as np
 
 from windrow.model import Adjacency, Workflow, format_duration
 from windrow.model.size import format_size
+from windrow.model.wording import shortened
 from windrow.report import plot
 from windrow.report.page import facts, figure, note, page, section, table
 from windrow.report.plot import Axis, Frame, count_axis, legend, round_step
@@ -133,18 +134,18 @@ def _labels(workflow: Workflow, rows: Sequence[Sequence[int]], gap: float) -> li
     parts = []
     for level, row in enumerate(rows):
         y = 28 + level * gap
-        (kind, count), *others = Counter(workflow.kinds[v] or "task" for v in row).most_common()
-        words = f"{count} {kind}"
-        if others:
-            more = f" + {len(row) - count}"
-        else:
-            more = ""
         parts.append(plot.text(8, y, f"{level}", "strong"))
-        most = 22 - len(more)
-        if len(words) > most:
-            words = words[: most - 1] + "…"
-        parts.append(plot.text(_WIDTH - _RIGHT + 24, y, words + more))
+        kinds = Counter(workflow.kinds[v] or "task" for v in row)
+        parts.append(plot.text(_WIDTH - _RIGHT + 24, y, _kinds_of_row(kinds)))
     return parts
+
+
+def _kinds_of_row(kinds: Counter[str]) -> str:
+    """The most frequent one, and how many others there are."""
+    [(kind, count)] = kinds.most_common(1)
+    others = kinds.total() - count
+    more = f" + {others}" if others else ""
+    return shortened(f"{count} {kind}", 22 - len(more)) + more
 
 
 def _dots(

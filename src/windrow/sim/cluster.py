@@ -345,6 +345,10 @@ class Cluster:
             self._grow()
         if outcome != EVENTS_HAPPENED:
             return []
+        return self._take_events()
+
+    def _take_events(self) -> list[Event]:
+        """What happened since this was asked last."""
         s = self._state
         rows = (
             s[s[k.EVENTS_AT] :][: int(s[k.HAPPENED]) * k.EVENT_WIDTH]
@@ -404,6 +408,13 @@ class Cluster:
         gone."""
         return self._stop(job, EventKind.ENDED)
 
+    def _pass_if_due(self) -> None:
+        """The pass that a client's change made due; its events stay, for `advance` to fetch."""
+        if self._state[k.PENDING]:
+            while advance(self._state, self._log, self._starts, self.now_s) == NEEDS_ROOM:
+                self._grow()
+            self._ahead = None
+
     def estimate(
         self, nodes: Numbers, requested_s: Numbers, user: int | None = None, *, exact: bool = True
     ) -> Ints:
@@ -420,12 +431,7 @@ class Cluster:
             self._check_request(int(wanted.max()), int(lengths.min()))
         owner = self._user(user)
         self._make_room(owner)
-        if self._state[
-            k.PENDING
-        ]:  # the pass that a client's change made due; its events stay, for `advance` to fetch
-            while advance(self._state, self._log, self._starts, self.now_s) == NEEDS_ROOM:
-                self._grow()
-            self._ahead = None
+        self._pass_if_due()
         answers = np.empty(wanted.shape, dtype=np.int64)
         later, passes = self._known_ahead()
         estimate(self._state, _NO_LOG, wanted, lengths, owner, exact, answers, later, passes)

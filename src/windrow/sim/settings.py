@@ -151,15 +151,20 @@ def parse_policy(text: str) -> tuple[int, int]:
     codes["conservative-replan"] = (k.BY_DEPTH, -1)
     name, _, depth = text.strip().lower().partition(":")
     if name == "depth":
-        if depth in ("inf", "infinity"):
-            return k.BY_DEPTH, -1
-        if not (depth.isdecimal() and len(depth) < 10 and 1 <= int(depth) <= COUNT_MAX):
-            allowed = f"a depth from 1 to {COUNT_MAX:,}, like depth:4 (depth:1 is easy)"
-            raise UserError(f"policy {text[:40]!r} needs {allowed}")
-        return k.BY_DEPTH, int(depth)
+        return k.BY_DEPTH, _depth(text, depth)
     if depth or name not in codes:
         raise unknown_name("policy", text, POLICIES)
     return codes[name]
+
+
+def _depth(policy: str, depth: str) -> int:
+    """-1 if there is no limit."""
+    if depth in ("inf", "infinity"):
+        return -1
+    if not (depth.isdecimal() and len(depth) < 10 and 1 <= int(depth) <= COUNT_MAX):
+        allowed = f"a depth from 1 to {COUNT_MAX:,}, like depth:4 (depth:1 is easy)"
+        raise UserError(f"policy {policy[:40]!r} needs {allowed}")
+    return int(depth)
 
 
 _PRIORITY_FIELDS = {field.name for field in fields(Priority)}

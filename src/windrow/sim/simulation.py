@@ -127,16 +127,20 @@ class Simulation:
             **self._failed(counted),
         )
 
+    def _lengths_of_outages(self, counted: NDArray[np.bool_]) -> NDArray[np.int64]:
+        """While these jobs were there."""
+        out = np.maximum(
+            self._out_s(int(self.end_s[counted].max())), self.log.submit_s[counted].min()
+        )
+        return np.asarray(out[:, 1] - out[:, 0], dtype=np.int64)
+
     def _failed(self, counted: NDArray[np.bool_]) -> dict[str, Any]:
         """What failures came to from the first submission to the last end of these jobs."""
         if self.failures is None:
             return {}
-        out = np.maximum(
-            self._out_s(int(self.end_s[counted].max())), self.log.submit_s[counted].min()
-        )
         when, job, started, _ = self.hits[counted[self.hits[:, 1]]].T
         lost_s = self.log.nodes[job] * (when - started)
-        out_s = out[:, 1] - out[:, 0]
+        out_s = self._lengths_of_outages(counted)
         figures = (
             int((out_s > 0).sum()),
             len(job),

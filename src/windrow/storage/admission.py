@@ -220,12 +220,18 @@ class Admission:
             return True
         if self.used + out > self.limit or not self._keeps_promises(task, part, out):
             return False
+        if not self._pulls_ahead(task):
+            return False
+        self._begin(task)
+        self._start(task)
+        return True
+
+    def _pulls_ahead(self, task: int) -> bool:
+        """Put the task in front of the order, unless what is left could then not finish."""
         self._pull(task, 1)
         if self._heights.most[1] > self.limit and (self.running or self._is_safe_without(task)):
             self._pull(task, -1)
             return False
-        self._begin(task)
-        self._start(task)
         return True
 
     def _frees(self, task: int) -> int:
@@ -237,6 +243,12 @@ class Admission:
         """Whether it may make more than is expected of it."""
         return not self._unsure.isdisjoint(self.demand.made[task])
 
+    def _still_to_be_made(self, kind: int) -> list[int]:
+        """Files of the kind whose makers have not started."""
+        waiting = [n for n in self._of_kind[kind] if self.demand.files[n].maker not in self._begun]
+        self._of_kind[kind] = waiting
+        return waiting
+
     def _learn(self, f: int, size: int) -> None:
         """A file turned out to take this: so will those of its kind that are to be made, at
         least."""
@@ -246,8 +258,7 @@ class Admission:
         if kind < 0 or (kind in self._sure and size <= self._largest[kind]):
             return
         self._largest[kind] = max(size, self._largest.get(kind, 0))
-        waiting = [n for n in self._of_kind[kind] if self.demand.files[n].maker not in self._begun]
-        self._of_kind[kind] = waiting
+        waiting = self._still_to_be_made(kind)
         if is_larger:
             self._sure.discard(kind)
             self._unsure.update(waiting)

@@ -132,15 +132,11 @@ def demand_of(
     they are given, a file without a size is one of which nothing is known; elsewhere, as in
     simulations, it is empty.
     """
-    if tasks is None:
-        open_ = set(range(len(workflow)))
-    else:
-        open_ = set(tasks)
+    open_ = set(range(len(workflow)) if tasks is None else tasks)
     known = _Outputs(workflow, sizes)
     files = list[FileUse]()
     held = 0
-    outputs = workflow.outputs
-    for f, maker in zip(outputs.index.tolist(), outputs.sources().tolist(), strict=True):
+    for maker, f in workflow.outputs.pairs():
         readers = tuple(sorted(known.readers(f) & open_))
         if maker in open_:
             files.append(known.to_be_made(f, maker, readers))

@@ -94,7 +94,7 @@ class Lifetimes:
         assert self._workflow is not None
         files = self._workflow.files
         found = []
-        for task, f in zip(of_tasks.sources().tolist(), of_tasks.index.tolist(), strict=True):
+        for task, f in of_tasks.pairs():
             name = files[f].id
             if name in names and name not in self._of.get(task, ()):
                 self._waits[name] = inf
@@ -121,15 +121,11 @@ def temporary_files(workflow: Workflow) -> tuple[dict[str, int], dict[str, set[i
     temporary = {n for n, file in enumerate(workflow.files) if file.keep is False}
     if not temporary:
         return {}, {}
-    written = dict(
-        zip(workflow.outputs.index.tolist(), workflow.outputs.sources().tolist(), strict=True)
-    )
+    written = {file: task for task, file in workflow.outputs.pairs()}
     shared = {above for file in written for above in folders_above(names[file])}
     makers = {names[f]: written[f] for f in written if f in temporary and names[f] not in shared}
     readers: dict[str, set[int]] = {}
-    for task, file in zip(
-        workflow.inputs.sources().tolist(), workflow.inputs.index.tolist(), strict=True
-    ):
+    for task, file in workflow.inputs.pairs():
         for name in (names[file], *folders_above(names[file])):
             if name in makers:
                 readers.setdefault(name, set()).add(task)

@@ -70,5 +70,4 @@ def _nested(names: Sequence[str]) -> set[str]:
 
 
 def _named_edges(edges: Adjacency, names: Sequence[str]) -> list[tuple[str, int]]:
-    pairs = zip(edges.index.tolist(), edges.sources().tolist(), strict=True)
-    return [(names[f], task) for f, task in pairs]
+    return [(names[f], task) for task, f in edges.pairs()]

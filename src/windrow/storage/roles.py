@@ -43,10 +43,8 @@ def role(readers: Sequence[str], *, is_written: bool, is_result: bool = False) -
 def roles(workflow: Workflow) -> tuple[list[Role], list[str]]:
     """The role of each file, and what the graph says against roles that were declared."""
     readers: list[list[str]] = [[] for _ in workflow.files]
-    for task, file in zip(
-        workflow.inputs.sources().tolist(), workflow.inputs.index.tolist(), strict=True
-    ):
-        readers[file].append(workflow.kinds[task])
+    for task, number in workflow.inputs.pairs():
+        readers[number].append(workflow.kinds[task])
     written = set(workflow.outputs.index.tolist())
     found = list[Role]()
     against = list[str]()
@@ -55,12 +53,9 @@ def roles(workflow: Workflow) -> tuple[list[Role], list[str]]:
         seen = role(
             readers[number], is_written=is_written, is_result=is_written and file.keep is True
         )
-        if file.role and file.role != seen and file.keep is not False:
+        found.append(Role(file.role) if file.role else seen)
+        if found[-1] != seen and file.keep is not False:
             against.append(
                 f"{file.id} is declared as {file.role}, but the workflow uses it as {seen}"
             )
-        if file.role:
-            found.append(Role(file.role))
-        else:
-            found.append(seen)
     return found, against

@@ -28,11 +28,8 @@ def over_time(
     size = [known.get(file.name, file.size) for file in demand.files]
     left = [len(users) for users in demand.users]
     used = demand.there
-    changes = [
-        change for task, start, end in spans for change in ((start, 1, task), (end, 0, task))
-    ]
     found: Points = []
-    for at, starts, task in sorted(changes):
+    for at, starts, task in _changes(spans):
         if starts:
             used += sum(size[f] for f in demand.made[task])
         else:
@@ -44,6 +41,13 @@ def over_time(
             found.pop()
         found.append((at, used))
     return found
+
+
+def _changes(spans: Iterable[tuple[int, float, float]]) -> list[tuple[float, int, int]]:
+    """Ends and starts (1) of tasks in order; at one instant ends come first."""
+    return sorted(
+        change for task, start, end in spans for change in ((start, 1, task), (end, 0, task))
+    )
 
 
 def all_at_once(demand: Demand, run_s: Sequence[float]) -> list[tuple[int, float, float]]:
@@ -65,10 +69,10 @@ def drawn(points: Points, columns: int = 60) -> str:
         return ""
     end = points[-1][0] or 1.0
     heights = [0] * columns
-    at = 0
     for (start, used), (until, _) in zip(points, [*points[1:], (end, 0)], strict=True):
         first = min(columns - 1, int(start / end * columns))
-        for at in range(first, max(first + 1, min(columns, int(until / end * columns)))):
+        last = max(first, min(columns, int(until / end * columns)) - 1)
+        for at in range(first, last + 1):
             heights[at] = max(heights[at], used)
     return "".join(" ▁▂▃▄▅▆▇█"[-(-8 * height // most)] for height in heights)
 
@@ -84,14 +88,20 @@ def space_of(workflow: Workflow) -> dict[str, Any]:
     if not any(written) or len(workflow) > 20_000:
         return {}
     demand = demand_of(workflow)
-    by_role = dict[str, int]()
     points = over_time(demand, all_at_once(demand, workflow.runtime_s.tolist()))
-    for file, role in zip(workflow.files, roles(workflow)[0], strict=True):
-        by_role[role] = by_role.get(role, 0) + file.size_bytes
-    known = {
+    return {
         "peak": peak(points),
         "smallest": demand.peak(demand.order()),
         "every": sum(written),
-        "roles": by_role,
+        "roles": _by_role(workflow),
+        "unknown": sum(not size for size in written),
+        "drawn": drawn(points),
     }
-    return known | {"unknown": sum(not size for size in written), "drawn": drawn(points)}
+
+
+def _by_role(workflow: Workflow) -> dict[str, int]:
+    """The bytes of all files of each role."""
+    found = dict[str, int]()
+    for file, role in zip(workflow.files, roles(workflow)[0], strict=True):
+        found[role] = found.get(role, 0) + file.size_bytes
+    return found

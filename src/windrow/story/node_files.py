@@ -90,7 +90,7 @@ def _readers(workflow: Workflow) -> dict[str, list[int]]:
     """The tasks that read each file."""
     found: dict[str, list[int]] = {}
     inputs = workflow.inputs
-    for file, task in zip(inputs.index.tolist(), inputs.sources().tolist(), strict=True):
+    for task, file in inputs.pairs():
         found.setdefault(workflow.files[file].id, []).append(task)
     return found
 

@@ -256,6 +256,12 @@ def _decided(strategy: Strategy, view: View) -> Decision:
     able = tuple(job for job in decision.jobs if job.nodes <= nodes and not is_never(job.run_s))
     if len(able) == len(decision.jobs):
         return decision
+    return _without_stuck(decision, view, able)
+
+
+def _without_stuck(decision: Decision, view: View, able: tuple[JobPlan, ...]) -> Decision:
+    """The jobs that some nodes hold; the others in a job for each kind of nodes, if that does."""
+    nodes = view.work.cluster_nodes
     stuck = [job for job in decision.jobs if job not in able]
     parts = [part for job in stuck for part in _by_kind(view, job)]
     if parts:
@@ -280,13 +286,19 @@ def _by_kind(view: View, job: JobPlan) -> list[JobPlan]:
     plans = []
     for group in groups:
         tasks = np.array(sorted(set(group.tolist()) - late), dtype=np.int64)
-        if not len(tasks):
-            continue
-        most = min(job.nodes, work.nodes_for(tasks)[1], work.nodes_needed(tasks))
-        nodes = max(most, int(work.workflow.nodes[tasks].max(initial=0)))
-        if most and not is_never(run := int(work.run_s(tasks, nodes, nodes)[0])):
-            plans.append(JobPlan(tuple(tasks.tolist()), nodes, run, view.request(run)))
+        if len(tasks) and (plan := _of_one_kind(view, job.nodes, tasks)) is not None:
+            plans.append(plan)
     return plans
+
+
+def _of_one_kind(view: View, most_nodes: int, tasks: Ints) -> JobPlan | None:
+    """A job of tasks that the same kind of nodes holds; None if too few of these are left."""
+    work = view.work
+    most = min(most_nodes, work.nodes_for(tasks)[1], work.nodes_needed(tasks))
+    nodes = max(most, int(work.workflow.nodes[tasks].max(initial=0)))
+    if not most or is_never(run := int(work.run_s(tasks, nodes, nodes)[0])):
+        return None
+    return JobPlan(tuple(tasks.tolist()), nodes, run, view.request(run))
 
 
 def _across(work: Work, groups: Sequence[Ints]) -> set[int]:

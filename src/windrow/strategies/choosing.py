@@ -230,11 +230,16 @@ def choose(
         return _no_jobs(offers, decisions, out)
     found = _sorted(_as_played(found), objective)
     best = found[0].offer
-    decision = _at(best, found[0].decision)
-    if _may_spread(decision):
-        others = (offer for offer in offers if offer is not best)
-        decision = replace(decision, jobs=_spread(decision.jobs, [best, *others]))
+    decision = _spread_out(_at(best, found[0].decision), best, offers)
     return best.name, _told(decision, found, out)
+
+
+def _spread_out(decision: Decision, best: Offer, offers: Sequence[Offer]) -> Decision:
+    """Its jobs over all sites, if they do not depend on each other."""
+    if not _may_spread(decision):
+        return decision
+    others = (offer for offer in offers if offer is not best)
+    return replace(decision, jobs=_spread(decision.jobs, [best, *others]))
 
 
 def _alone(strategy: Strategy, offer: Offer) -> Decision:
@@ -317,6 +322,11 @@ def _at(offer: Offer, decision: Decision) -> Decision:
     return replace(decision, jobs=tuple(replace(job, site=offer.name) for job in decision.jobs))
 
 
+def _end_without_wait_s(offer: Offer) -> float:
+    levels = offer.view.levels
+    return int(levels.run_s(0, levels.last).min()) * offer.pace + offer.view.busy_s
+
+
 def _hopeless(offers: Sequence[Offer]) -> dict[str, str]:
     """The sites that cannot win, and why. Only sites for the same tasks are compared."""
     able = [
@@ -328,8 +338,7 @@ def _hopeless(offers: Sequence[Offer]) -> dict[str, str]:
     best_s = min(offer.sized(offer.view.left, offer.view.busy_s)[0] for offer in same)
     hopeless = {}
     for offer in same:
-        run_s = int(offer.view.levels.run_s(0, offer.view.levels.last).min()) * offer.pace
-        end_s = run_s + offer.view.busy_s
+        end_s = _end_without_wait_s(offer)
         if end_s > best_s:
             least = format_duration(end_s)
             hopeless[offer.name] = f"could not win even without a wait: {least} at least"

@@ -20,19 +20,25 @@ if TYPE_CHECKING:
 MOST_TASKS = k.MOST_TASKS
 
 
+def _kept_run(work: Work, shape: NodeShape, most_nodes: int, *, are_alike: bool) -> Ints:
+    """Tables for one job on at most that many nodes; made once."""
+    run = work.kept_runs.get((are_alike, shape))
+    if run is None or run[k.NODES_AT + 1] < most_nodes:
+        n = len(work.workflow)
+        nodes = max(most_nodes, work.cluster_nodes)
+        rooms = {k.JOBS_AT: 1, k.ENDS_AT: n, k.POOL_AT: n, k.NODES_AT: nodes}
+        run = work.kept_runs[are_alike, shape] = tables(work, rooms, shape, are_alike=are_alike)
+        run[k.PLAYED] = 1
+    return run
+
+
 def run_times_s(work: Work, tasks: Ints, least_nodes: int, most_nodes: int) -> Ints:
     """How long the tasks run on `least_nodes` to `most_nodes` nodes; -1 if some task does not
     fit."""
     answers = np.empty(most_nodes - least_nodes + 1, dtype=np.int64)
     alike = work.are_alike(tasks)
     shape = work.nodes_for(tasks)[0]
-    run = work.kept_runs.get((alike, shape))
-    if run is None or run[k.NODES_AT + 1] < most_nodes:
-        n = len(work.workflow)
-        nodes = max(most_nodes, work.cluster_nodes)
-        rooms = {k.JOBS_AT: 1, k.ENDS_AT: n, k.POOL_AT: n, k.NODES_AT: nodes}
-        run = work.kept_runs[alike, shape] = tables(work, rooms, shape, are_alike=alike)
-        run[k.PLAYED] = 1
+    run = _kept_run(work, shape, most_nodes, are_alike=alike)
     if alike:
         run[k.PER_NODE] = _places(work, shape, int(tasks[0]))
     run_times(run, k.position(tasks), least_nodes, answers)

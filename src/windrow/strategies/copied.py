@@ -32,14 +32,10 @@ class Copied:
         if room > 0:
             most += max(1, room // self.copies)
         decision = decided(self.strategy, replace(view, cap=most))
-        able = [
-            (plan, tuple(task for task in plan.tasks if self.may_copy(task)))
-            for plan in decision.jobs
-        ]
         others = [
             replace(plan, tasks=(), copies=tasks)
-            for plan, tasks in able
-            if tasks
+            for plan in decision.jobs
+            if (tasks := tuple(filter(self.may_copy, plan.tasks)))
             for _ in range(1, self.copies)
         ]
         if not others:

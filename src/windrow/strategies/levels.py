@@ -297,10 +297,7 @@ class Work:
         shape = replace(
             shape, disk_bytes=shape.disk_bytes if w.disk_bytes[tasks].any() else None, counts=counts
         )
-        if shape.cores > self.shape.cores:
-            cores = shape.cores
-        else:
-            cores = 0
+        cores = shape.cores if shape.cores > self.shape.cores else 0
         memory = 0 if shape.memory_bytes == self.shape.memory_bytes else shape.memory_bytes
         asked = tuple((name, count) for name, count in counts if count)
         return shape, Need(cores, memory or 0, 0, shape.disk_bytes or 0, asked)

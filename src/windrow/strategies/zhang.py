@@ -11,9 +11,10 @@ adding levels before a first viable group; the width asked for is that of the gr
 than the cluster runs on fewer nodes.
 """
 
+import math
 from dataclasses import dataclass
 
-from windrow.strategies.base import Candidate, Decision, Habits, View, best_nodes
+from windrow.strategies.base import Candidate, Decision, Habits, JobPlan, View, best_nodes
 from windrow.strategies.individual import single_jobs
 from windrow.strategies.leeway import binary_leeway, halving_leeway
 from windrow.strategies.levels import levels_text
@@ -58,22 +59,21 @@ class Zhang:
             return Decision()
         whole = self._group(view, view.levels.last)
         seen, picked = self._search(view, whole)
-        if picked is None:
-            if whole.wait_s > 2 * whole.run_s:
-                why = (
-                    f"{_NO_GROUP}, and that waits more than twice as long as it runs: task by task"
-                )
-                return Decision(
-                    single_jobs(view, by_number=self.by_number), tuple(seen), why, individually=True
-                )
-            picked = view.levels.last, _NO_GROUP
-        last, why = picked
+        if picked is None and whole.wait_s > 2 * whole.run_s:
+            why = f"{_NO_GROUP}, and that waits more than twice as long as it runs: task by task"
+            jobs = single_jobs(view, by_number=self.by_number)
+            return Decision(jobs, tuple(seen), why, individually=True)
+        last, why = picked or (view.levels.last, _NO_GROUP)
+        return Decision((self._plan(view, last),), tuple(seen), why)
+
+    def _plan(self, view: View, last: int) -> JobPlan:
+        """The levels up to the last as one job."""
         if self.sizing:
             nodes = best_nodes(view, 0, last, view.busy_s)[0]
         else:
             nodes = view.levels.usable(0, last)
         leeway_s = self._leeway(view, nodes, view.levels.run_on_s(0, last, nodes))[0]
-        return Decision((view.plan(0, last, nodes, leeway_s),), tuple(seen), why)
+        return view.plan(0, last, nodes, leeway_s)
 
     def _group(self, view: View, last: int) -> Candidate:
         nodes = view.levels.usable(0, last)
@@ -92,20 +92,11 @@ class Zhang:
         """The groups looked at, and the last level of the one picked with the reason."""
         seen: list[Candidate] = []
         picked: tuple[int, str] | None = None
-        if self.whole_is_baseline:
-            least = whole.wait_s / max(1, whole.run_s)
-        else:
-            least = float("inf")
-        if self.hidden_waits_count:
-            hidden = 0
-        else:
-            hidden = view.busy_s
+        least = whole.wait_s / max(1, whole.run_s) if self.whole_is_baseline else math.inf
+        hidden = 0 if self.hidden_waits_count else view.busy_s
         for last in range(view.levels.count):
             is_whole = last == view.levels.last
-            if is_whole:
-                group = whole
-            else:
-                group = self._group(view, last)
+            group = whole if is_whole else self._group(view, last)
             seen.append(group)
             if picked is None and max(0, group.wait_s - hidden) > group.run_s and not is_whole:
                 continue  # nothing viable yet, and this one's wait shows for longer than it runs

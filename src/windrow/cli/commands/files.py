@@ -76,13 +76,9 @@ def file_views(told: RunView) -> Iterator[FileView]:
     story = told.story
     workflow = story.workflow
     steps = told.runnable.steps
-    maker = dict(
-        zip(workflow.outputs.index.tolist(), workflow.outputs.sources().tolist(), strict=True)
-    )
+    maker = {f: task for task, f in workflow.outputs.pairs()}
     readers: dict[int, list[int]] = {}
-    for task, f in zip(
-        workflow.inputs.sources().tolist(), workflow.inputs.index.tolist(), strict=True
-    ):
+    for task, f in workflow.inputs.pairs():
         readers.setdefault(f, []).append(task)
     sizes = story.sizes()
     found = roles(workflow)[0]

@@ -100,10 +100,8 @@ def _refuse_unknown_parts(path: AnyPath, field: Field, form: TaskForm) -> None:
     for name in field.template.names:
         base, dot, part = name.partition(".")
         if dot and base in called and part not in called[base]:
-            known = [one for one in dict.fromkeys(called[base]) if one]
-            fix = f"name one: {base}: {{{part}: FILE}}"
-            if known:
-                fix = f"the names are {', '.join(known)}"
+            known = ", ".join(filter(None, dict.fromkeys(called[base])))
+            fix = f"the names are {known}" if known else f"name one: {base}: {{{part}: FILE}}"
             raise InputError(path, f"{{{name}}} stands for no file", line=field.line, fix=fix)
         base, bracket, number = name.partition("[")
         if bracket and not number[:-1].isdecimal():
@@ -222,6 +220,15 @@ class Commands:
                     fix=f'make "{{{name}}}" a separate argument, which becomes one for each file',
                 )
 
+    def _is_of_words(self, form: TaskForm) -> bool:
+        """Whether the placeholders of its command are words of their own."""
+        words = self._words.get(id(form))
+        if words is None:
+            words = self._words[id(form)] = all(
+                _are_words(field, is_shell=form.is_shell) for field in form.command
+            )
+        return words
+
     def _may_write_elsewhere(
         self,
         form: TaskForm,
@@ -230,13 +237,8 @@ class Commands:
         outputs: Sequence[str],
         command: tuple[str, ...],
     ) -> bool:
-        words = self._words.get(id(form))
-        if words is None:
-            words = self._words[id(form)] = all(
-                _are_words(field, is_shell=form.is_shell) for field in form.command
-            )
         if (
-            not words
+            not self._is_of_words(form)
             or (sum(map(len, command)) + _ELSEWHERE_BYTES * len(outputs)) * 4 > ARGUMENT_BYTES_MAX
         ):
             return False
@@ -270,21 +272,7 @@ class Commands:
         try:
             return code.fill({**words, **lists}, "outputs")
         except UnsafePlaceError as error:
-            problem = (
-                "has characters that mean something to the shell, and it stands in quotes "
-                "or other code"
-            )
-            problem += " where it cannot be made safe"
-            fix = (
-                f"write {{{error.name}}} outside of quotes (Windrow quotes it), or make the "
-                "command a list"
-            )
-            if not _knows_quotes(form.shell):
-                problem = f"Windrow cannot quote for {form.shell[0]}"
-                fix = (
-                    "make the command a list with the value as a separate argument, or put the "
-                    "value into env"
-                )
+            problem, fix = _explained(error, form.shell)
             problem = f"{{{error.name}}} is {error.value!r}, which {problem}"
             raise InputError(self._path, problem, line=field.line, fix=fix) from None
 
@@ -354,3 +342,18 @@ def _is_named(output: str, text: str) -> bool:
             return True
         at = text.find(path, at + 1)
     return False
+
+
+def _explained(error: UnsafePlaceError, shell: tuple[str, ...]) -> tuple[str, str]:
+    """Why a value cannot stand in the code of this shell, and what to write instead."""
+    if _knows_quotes(shell):
+        return (
+            "has characters that mean something to the shell, and it stands in quotes or other "
+            "code where it cannot be made safe",
+            f"write {{{error.name}}} outside of quotes (Windrow quotes it), or make the command a "
+            "list",
+        )
+    return (
+        f"Windrow cannot quote for {shell[0]}",
+        "make the command a list with the value as a separate argument, or put the value into env",
+    )

@@ -10,7 +10,7 @@ import glob
 import math
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
@@ -73,10 +73,7 @@ class MatrixReader:
             problem = f"the matrix has {size:,} combinations, more than {COMBINATIONS_MAX:,}"
             raise self._fault(node, problem, "make it smaller")
         excludes = [value for key, value in node.entries if key.text == "exclude"]
-        if excludes:
-            exclude = self._exclude(excludes[0], lists)
-        else:
-            exclude = ()
+        exclude = self._exclude(excludes[0], lists) if excludes else ()
         return Matrix(tuple(lists), tuple(lists.values()), exclude)
 
     def _values(self, key: Scalar, node: Node) -> tuple[str, ...]:
@@ -92,6 +89,11 @@ class MatrixReader:
                 values = self._text_range(node)
             case YamlTable():
                 values = self._table_range(key, node)
+        self._check_values(key, node, values)
+        return values
+
+    def _check_values(self, key: Scalar, node: Node, values: Sequence[str]) -> None:
+        """There are some, and none is there twice."""
         if not values:
             raise self._fault(
                 node, f"the matrix list {key.text} is empty", "give it at least one value"
@@ -101,7 +103,6 @@ class MatrixReader:
             raise self._fault(
                 node, f"the matrix list {key.text} has {twice!r} twice", "keep one of them"
             )
-        return values
 
     def _text(self, node: Node) -> str:
         if not isinstance(node, Scalar) or node.value is None:
@@ -152,6 +153,10 @@ class MatrixReader:
                 node, f"the matrix list {key.text} is a mapping, but not a range", fix
             )
         ends = node.entries[0][1]
+        return tuple(map(str, self._numbers(ends, *self._ends(ends, fix))))
+
+    def _ends(self, ends: Node, fix: str) -> tuple[int, int, int]:
+        """The first and the last number of a range, and the step."""
         if not isinstance(ends, Items) or len(ends.items) not in (2, 3):
             raise self._fault(
                 ends, "a range has a first number, a last one, and optionally a step", fix
@@ -162,7 +167,7 @@ class MatrixReader:
             raise self._fault(
                 ends, "a range is made of whole numbers, with a step of at least 1", fix
             )
-        return tuple(map(str, self._numbers(ends, first, last, step)))
+        return first, last, step
 
     def _numbers(self, node: Node, first: int, last: int, step: int) -> range:
         numbers = range(first, last + 1, step)
@@ -188,15 +193,9 @@ class MatrixReader:
                 raise self._fault(entry, "exclude lists something that is not a combination", fix)
             for key, value in entry.entries:
                 if key.text not in lists or self._text(value) not in lists[key.text]:
-                    if isinstance(value, Scalar):
-                        text = value.text
-                    else:
-                        text = ""
-                    raise self._fault(
-                        key,
-                        f"exclude names {key.text}: {text}, which the matrix does not have",
-                        fix,
-                    )
+                    text = value.text if isinstance(value, Scalar) else ""
+                    problem = f"exclude names {key.text}: {text}, which the matrix does not have"
+                    raise self._fault(key, problem, fix)
             found.append(
                 tuple((places[key.text], self._text(value)) for key, value in entry.entries)
             )

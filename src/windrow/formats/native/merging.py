@@ -28,17 +28,21 @@ def with_files(path: str, found: Mapping[str, tuple[int, str]]) -> str:
     folder = runnable.steps[0].workdir
     lines = ""
     for file in runnable.workflow.files:
-        size, role = found.get(os.path.realpath(whole_path(folder, file.id)), (0, ""))
-        facts = []
-        if size:
-            facts.append(f"size: {size}B")
-        if role:
-            facts.append(f"role: {role}")
+        facts = _facts(*found.get(os.path.realpath(whole_path(folder, file.id)), (0, "")))
         if facts and not (file.size_bytes or file.role):
             lines += f"  {json.dumps(file.id, ensure_ascii=False)}: {{{', '.join(facts)}}}\n"
     if not lines:
         return read_text(path)
     return _with_lines(path, read_text(path), lines)
+
+
+def _facts(size: int, role: str) -> list[str]:
+    facts = []
+    if size:
+        facts.append(f"size: {size}B")
+    if role:
+        facts.append(f"role: {role}")
+    return facts
 
 
 def _with_lines(path: str, text: str, lines: str) -> str:

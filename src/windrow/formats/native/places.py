@@ -70,10 +70,9 @@ class Places:
             return "a folder with the workflow file in it"
         if self._is_inside(path, self._own) or self._is_inside(self._own, path):
             return f"the folder for runs, {self._own}, or around it"
-        parts = path.split("/") if ".windrow" in path or "windrow-" in path else ()
-        if OWN_FOLDER in parts or any(map(is_own_name, parts)):
+        if (".windrow" in path or "windrow-" in path) and _has_own_name(path):
             inside = self._without_links(path).removeprefix(self._without_links(self.base))
-            if OWN_FOLDER in inside.split("/") or any(map(is_own_name, inside.split("/"))):
+            if _has_own_name(inside):
                 return "a file or folder of Windrow itself"
         if path.endswith(f"/{SETTINGS}"):
             return f"the settings, {SETTINGS}"
@@ -110,3 +109,9 @@ def _may_be(pattern: str, name: str) -> bool:
     return (
         re.fullmatch("[^/]*".join(map(re.escape, pattern.split("*"))), name, re.DOTALL) is not None
     )
+
+
+def _has_own_name(path: str) -> bool:
+    """Whether a part of the path is called as Windrow calls its own."""
+    parts = path.split("/")
+    return OWN_FOLDER in parts or any(map(is_own_name, parts))

@@ -273,13 +273,7 @@ class _Expansion:
         row = self._rows[number]
         form = row.form
         draft.kinds[number] = intern(_kind(row))
-        draft.runtime_s[number] = form.runtime_s or min(DEFAULT_RUNTIME_S, form.limit_s or math.inf)
-        draft.guessed_run_times += form.runtime_s is None
-        draft.cores[number] = form.cores
-        draft.nodes[number] = form.nodes
-        draft.memory_bytes[number] = form.memory_bytes
-        draft.disk_bytes[number] = form.disk_bytes
-        draft.count(number, form.counts)
+        _draft_needs(draft, number, form)
         draft.inputs.append(draft.files.numbers(files.inputs))
         draft.outputs.append(draft.files.numbers(files.outputs))
         for file, facts in zip(self._outputs[number], form.made, strict=True):
@@ -363,17 +357,7 @@ class _Expansion:
         """What is said of files outside of tasks; then what tasks say of their outputs, if tasks
         read them."""
         if self._told:
-            ids = [file.id for file in files.files()]
-            names = _Names(ids, are_paths=True)
-            for pattern, facts in self._told.items():
-                if pattern in files:
-                    named = [pattern]
-                else:
-                    named = [ids[n] for n in names.matching(pattern)]
-                if not named:
-                    self._refuse_unused(pattern, facts)
-                for file in named:
-                    _tell(files, file, facts)
+            self._tell_of_outside(files)
         if any(row.form.keep is not None for row in self._rows):
             read = {file for row in self._rows for file in self._inputs(row)}
             for number, row in enumerate(self._rows):
@@ -409,6 +393,19 @@ class _Expansion:
                     workdir = joined(self._base, form.workdir.template.fill(known))
                 yield TaskRow(form, task_id, known, workdir)
 
+    def _tell_of_outside(self, files: FileTable) -> None:
+        ids = [file.id for file in files.files()]
+        names = _Names(ids, are_paths=True)
+        for pattern, facts in self._told.items():
+            if pattern in files:
+                named = [pattern]
+            else:
+                named = [ids[n] for n in names.matching(pattern)]
+            if not named:
+                self._refuse_unused(pattern, facts)
+            for file in named:
+                _tell(files, file, facts)
+
     def _checkpoint(self, row: TaskRow) -> Checkpoint | None:
         """How the task keeps what it has done. The patterns of its files are noted."""
         form = row.form
@@ -418,16 +415,17 @@ class _Expansion:
         files = tuple(field.template.fill(values) for field in form.checkpoint_files)
         for file, field in zip(files, form.checkpoint_files, strict=True):
             path = joined(row.workdir, file)
-            if not path.startswith(f"{row.workdir}/"):
-                problem = f"checkpoint files of {row.id} cannot be {file}"
-                raise self._fault(field.line, problem, "keep them in its folder")
-            if what := self._places.why_no_checkpoint(path):
-                problem = f"the checkpoint files {file} of {row.id} may be {what}"
-                raise self._fault(
-                    field.line, problem, 'give them a name of their own: "{id}.state-*"'
-                )
+            self._check_place_of_checkpoint(row, path, file, field.line)
             self._checkpoints.append((self._called(path), row.id, field.line))
         return form.checkpoint._replace(files=files)
+
+    def _check_place_of_checkpoint(self, row: TaskRow, path: str, file: str, line: int) -> None:
+        if not path.startswith(f"{row.workdir}/"):
+            problem = f"checkpoint files of {row.id} cannot be {file}"
+            raise self._fault(line, problem, "keep them in its folder")
+        if what := self._places.why_no_checkpoint(path):
+            problem = f"the checkpoint files {file} of {row.id} may be {what}"
+            raise self._fault(line, problem, 'give them a name of their own: "{id}.state-*"')
 
     def _refuse_shared_checkpoints(self, files: Iterable[str]) -> None:
         """They are removed when their task has finished, so nothing else may be meant by their
@@ -676,3 +674,14 @@ def _stem(form: TaskForm) -> str:
     else all its text."""
     literals = form.id.template.literals
     return literals[0].rstrip("-_.:/ ") or "".join(literals).strip("-_.:/ ")
+
+
+def _draft_needs(draft: Draft, number: int, form: TaskForm) -> None:
+    """How long the task runs, and what it takes of nodes."""
+    draft.runtime_s[number] = form.runtime_s or min(DEFAULT_RUNTIME_S, form.limit_s or math.inf)
+    draft.guessed_run_times += form.runtime_s is None
+    draft.cores[number] = form.cores
+    draft.nodes[number] = form.nodes
+    draft.memory_bytes[number] = form.memory_bytes
+    draft.disk_bytes[number] = form.disk_bytes
+    draft.count(number, form.counts)

@@ -414,14 +414,7 @@ class _Reader:
             return tuple((field, FileFacts(), "") for field in self.texts(node, key))
         found: list[tuple[Field, FileFacts, str]] = []
         for name, said in node.entries:
-            is_path = isinstance(said, Scalar) and isinstance(said.value, str)
-            if (
-                is_path
-                and isinstance(said, Scalar)
-                and _PART_NAME.fullmatch(name.text)
-                and not said.text[:1].isdigit()
-                and said.text.strip()
-            ):
+            if _PART_NAME.fullmatch(name.text) and _is_path(said):
                 found.append((self.text(said, key), FileFacts(), name.text))
             else:
                 field = self.text(name, key)
@@ -628,26 +621,19 @@ class _Reader:
 
     def _volumes(self, node: Node) -> dict[str, VolumeForm]:
         if not isinstance(node, YamlTable):
-            raise self._fault(
-                node,
-                f"volumes is {_shown(node)}",
-                f"write names with what they are: {_VOLUME_EXAMPLE}",
-            )
+            fix = f"write names with what they are: {_VOLUME_EXAMPLE}"
+            raise self._fault(node, f"volumes is {_shown(node)}", fix)
         found = {}
         for name, said in node.entries:
             key = f"volume {name.text}"
             if not is_name(name.text):
-                raise self._fault(
-                    name,
-                    f"the volume {name.text!r}",
-                    "name it by letters, digits and _, a letter first",
-                )
+                fix = "name it by letters, digits and _, a letter first"
+                raise self._fault(name, f"the volume {name.text!r}", fix)
             if not isinstance(said, YamlTable):
                 raise self._fault(said, f"{key} is {_shown(said)}", _VOLUME_EXAMPLE)
-            if any(entry.text == "scratch" for entry, _ in said.entries):
-                found[name.text] = self._scratch(name.line, said, key)
-            else:
-                found[name.text] = self._cache(name.line, said, key)
+            is_scratch = any(entry.text == "scratch" for entry, _ in said.entries)
+            read = self._scratch if is_scratch else self._cache
+            found[name.text] = read(name.line, said, key)
         return found
 
     def _scratch(self, line: int, said: YamlTable, key: str) -> VolumeForm:
@@ -689,20 +675,12 @@ class _Reader:
     def mounts(self, node: Node, key: str) -> tuple[tuple[str, str, int], ...]:
         """Paths with volumes; of a list of volumes, each goes by its own name."""
         if not isinstance(node, YamlTable):
-            if isinstance(node, Items):
-                items = node.items
-            else:
-                items = (node,)
+            items = node.items if isinstance(node, Items) else (node,)
             return tuple(
                 (name, name, item.line) for item in items if (name := self.kind(item, key))
             )
         for path, _ in node.entries:
-            if (
-                not path.text.startswith("/")
-                or not path.text.strip("/.")
-                or "{" in path.text
-                or "\0" in path.text
-            ):
+            if not _is_absolute(path.text):
                 fix = "write absolute paths with volumes, like {/db: genome}, or a list of volumes"
                 raise self._fault(path, f"{key} has the path {path.text!r}", fix)
         return tuple(
@@ -935,3 +913,17 @@ def _condition(site: str, where: str | None) -> str:
     if where is not None:
         conditions.append(f"({where})")
     return " && ".join(conditions)
+
+
+def _is_path(said: Node) -> bool:
+    """Whether what is said of an output is its path, and not its size."""
+    return (
+        isinstance(said, Scalar)
+        and isinstance(said.value, str)
+        and not said.text[:1].isdigit()
+        and bool(said.text.strip())
+    )
+
+
+def _is_absolute(path: str) -> bool:
+    return path.startswith("/") and bool(path.strip("/.")) and not {"{", "\0"}.intersection(path)

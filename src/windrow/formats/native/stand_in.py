@@ -23,9 +23,7 @@ def write_stand_in(workflow: Workflow, path: str | Path) -> None:
     for task in workflow:
         lines.append(_entry(task, sizes))
         written.update(map(_flat, task.outputs))
-    for name in sizes.keys() - written:
-        with Path(path).with_name(name).open("wb") as made:
-            made.truncate(sizes[name])
+    _write_inputs(Path(path), {name: sizes[name] for name in sizes.keys() - written})
     files = json.dumps(
         {name: f"{sizes[name]}B" for name in sizes if name not in written and sizes[name]}
     )
@@ -56,3 +54,9 @@ def _entry(task: Task, sizes: Mapping[str, int]) -> str:
         "runtime": max(task.runtime_s, 0.001),
     }
     return json.dumps(said)
+
+
+def _write_inputs(beside: Path, sizes: Mapping[str, int]) -> None:
+    for name, size in sizes.items():
+        with beside.with_name(name).open("wb") as made:
+            made.truncate(size)

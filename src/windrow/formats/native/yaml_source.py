@@ -209,14 +209,9 @@ class _Builder:
             )
             raise InputError(self._path, problem, line=at + 1, fix=fix) from None
         except yaml.reader.ReaderError as error:
-            # The C parser counts bytes and the other one characters, so the line is looked for in
-            # the text.
-            place = text.find(
-                chr(error.character) if isinstance(error.character, int) else str(error.character)
-            )
-            line = None if place < 0 else text.count("\n", 0, place) + 1
             problem = "a character that YAML does not allow"
             fix = "write it as an escape in quotes"
+            line = _line_of(error.character, text)
             raise InputError(self._path, problem, line=line, fix=fix) from None
 
     def _fault(self, line: int, problem: str, fix: str) -> InputError:
@@ -238,3 +233,10 @@ def _explained(problem: str, lines: Sequence[str]) -> tuple[str, str]:
             'put text with braces in quotes inside a list: ["reads/{s}.gz", x]',
         )
     return f"not YAML: {problem}", "correct it there or just above"
+
+
+def _line_of(character: object, text: str) -> int | None:
+    """The C parser counts bytes and the other one characters, so the line is looked for in the
+    text."""
+    place = text.find(chr(character) if isinstance(character, int) else str(character))
+    return None if place < 0 else text.count("\n", 0, place) + 1

@@ -208,8 +208,7 @@ def _usable(rows: Rows, machine: int) -> tuple[Mask, Repairs]:
 def _cleaned(name: str, machine: int, rows: Rows, dropped: Repairs) -> Log:
     late = rows.submit_s < np.maximum.accumulate(rows.submit_s)
     if late.any():
-        order = np.lexsort((rows.job, rows.submit_s))
-        rows = Rows(*(column[order] for column in rows))
+        rows = _sorted(rows)
     unasked = rows.requested_s <= 0
     requested = np.where(unasked, rows.run_s, rows.requested_s)
     repairs = replace(
@@ -237,3 +236,9 @@ def _renumbered(values: Ints) -> Ints:
     rank = np.empty(len(first), dtype=np.int64)
     rank[np.argsort(first)] = np.arange(len(first))
     return rank[inverse]
+
+
+def _sorted(rows: Rows) -> Rows:
+    """By submission; jobs of one second by their numbers."""
+    order = np.lexsort((rows.job, rows.submit_s))
+    return Rows(*(column[order] for column in rows))

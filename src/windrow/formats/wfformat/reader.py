@@ -45,6 +45,19 @@ def read_wfformat(path: AnyPath, outside: Sequence[str] = ()) -> Workflow:
 def _read_draft(path: AnyPath, outside: Sequence[str]) -> Draft:
     source = JsonSource(path)
     instance = source.decode(schema.Instance)
+    body = _body(path, instance)
+    name = bare_name(path) if instance.name is None else instance.name
+    if body.specification is not None:
+        return _read_current(
+            source, name, body.specification, body.execution or schema.Execution(), outside
+        )
+    if body.tasks is not None:
+        return _read_old(source, name, body.tasks, outside)
+    raise InputError(path, "no tasks in it", fix="they belong in workflow.specification.tasks")
+
+
+def _body(path: AnyPath, instance: schema.Instance) -> schema.Body:
+    """The workflow in it, of a version that can be read."""
     body = instance.workflow
     if instance.schema_version is None or body is None:
         raise InputError(
@@ -55,17 +68,7 @@ def _read_draft(path: AnyPath, outside: Sequence[str]) -> Draft:
     if instance.schema_version not in VERSIONS:
         problem = f"WfFormat {instance.schema_version} is not read, only {', '.join(VERSIONS)}"
         raise InputError(path, problem, fix="migrate it with the WfFormat project's own tool")
-    if instance.name is None:
-        name = bare_name(path)
-    else:
-        name = instance.name
-    if body.specification is not None:
-        return _read_current(
-            source, name, body.specification, body.execution or schema.Execution(), outside
-        )
-    if body.tasks is not None:
-        return _read_old(source, name, body.tasks, outside)
-    raise InputError(path, "no tasks in it", fix="they belong in workflow.specification.tasks")
+    return body
 
 
 def _read_current(
@@ -80,13 +83,8 @@ def _read_current(
     ids = [task.id for task in Section(source, where, specification.tasks, schema.TaskId)]
     number = unique_numbers(ids, outside)
     draft = Draft(name, ids, outside)
-    files = Section(
-        source, "workflow.specification.files", specification.files, schema.SpecifiedFile
-    )
-    for place, file in enumerate(files):
-        if file.id in draft.files:
-            raise files.fault(place, f"the file {file.id} is listed twice", "list each file once")
-        draft.files.state_size(file.id, math.ceil(file.size_in_bytes), by_writer=True)
+    where_files = "workflow.specification.files"
+    _read_files(draft, Section(source, where_files, specification.files, schema.SpecifiedFile))
     unnamed = _read_specified(
         draft, number, Section(source, where, specification.tasks, schema.SpecifiedTask)
     )
@@ -113,6 +111,13 @@ def _read_specified(
         draft.inputs.append(draft.files.numbers(task.input_files))
         draft.outputs.append(draft.files.numbers(task.output_files))
     return unnamed
+
+
+def _read_files(draft: Draft, files: Section[schema.SpecifiedFile]) -> None:
+    for place, file in enumerate(files):
+        if file.id in draft.files:
+            raise files.fault(place, f"the file {file.id} is listed twice", "list each file once")
+        draft.files.state_size(file.id, math.ceil(file.size_in_bytes), by_writer=True)
 
 
 def _read_executed(

@@ -66,12 +66,7 @@ def fit_widths(shape: WidthShape, nodes: int, mean: float) -> WidthLaw | None:
         return None
     narrow = _stage(shape.low, shape.medium, widest, shape.power_of_two)
     wide = _stage(shape.medium, math.log2(widest), widest, shape.power_of_two)
-    widths = np.arange(1, widest + 1)
-    mean_narrow = float(narrow @ widths)
-    mean_wide = float(wide @ widths)
-    first_stage = (mean_wide - (mean - shape.serial) / (1 - shape.serial)) / (
-        mean_wide - mean_narrow
-    )
+    first_stage = _share_of(narrow, wide, (mean - shape.serial) / (1 - shape.serial))
     if not 0 <= first_stage <= 1:
         return None
     share = (1 - shape.serial) * (first_stage * narrow + (1 - first_stage) * wide)
@@ -143,20 +138,27 @@ def _cut_means(limit_s: int) -> tuple[Floats, Floats]:
     return scale_log, np.array([np.minimum(math.exp(s) * x, limit_s).mean() for s in scale_log])
 
 
+def _share_of(narrow: Floats, wide: Floats, mean: float) -> float:
+    """Of the narrow stage, such that widths have that mean."""
+    widths = np.arange(1, len(narrow) + 1)
+    mean_narrow = float(narrow @ widths)
+    mean_wide = float(wide @ widths)
+    return (mean_wide - mean) / (mean_wide - mean_narrow)
+
+
+def _gamma_density(x: Floats, shape: float, scale: float) -> Floats:
+    log_density = (shape - 1) * np.log(x) - x / scale - shape * math.log(scale) - math.lgamma(shape)
+    return np.asarray(np.exp(log_density), dtype=np.float64)
+
+
 def shape_quantile(draw: Floats) -> Floats:
     """X at each draw: exp of the batch hyper-gamma for the narrowest jobs, cut at 12 as
     published."""
     numbers = PUBLISHED["batch"]
     h = np.linspace(1e-9, 12.0, 4001)
     density = np.zeros_like(h)
-    for part, shape, scale in zip(
-        (numbers.run_offset, 1 - numbers.run_offset),
-        numbers.run_shapes,
-        numbers.run_scales,
-        strict=True,
-    ):
-        density += part * np.exp(
-            (shape - 1) * np.log(h) - h / scale - shape * math.log(scale) - math.lgamma(shape)
-        )
+    parts = (numbers.run_offset, 1 - numbers.run_offset)
+    for part, shape, scale in zip(parts, numbers.run_shapes, numbers.run_scales, strict=True):
+        density += part * _gamma_density(h, shape, scale)
     cdf = np.concatenate(([0.0], np.cumsum((density[1:] + density[:-1]) / 2)))
     return np.asarray(np.exp(np.interp(draw, cdf / cdf[-1], h)), dtype=np.float64)

@@ -30,7 +30,7 @@ from windrow.files import table_beside
 from windrow.model import Log
 from windrow.model.graph import Ints
 from windrow.model.workflow import Floats
-from windrow.recipes.logs.arrivals import DAY_S, arrive, daily_cycle, weekly_cycle
+from windrow.recipes.logs.arrivals import DAY_S, Cycle, arrive, daily_cycle, weekly_cycle
 from windrow.recipes.logs.calibration import WidthLaw, WidthShape, fit_runs, fit_widths
 from windrow.recipes.logs.lublin import PUBLISHED, refuse_too_many
 from windrow.recipes.logs.requests import draw_users, overestimate_for, requested_times
@@ -113,13 +113,11 @@ def cluster_log(
     span_s = DAY_S * (jobs / rate if days is None else days)
     widths, runs, requests = _jobs(cluster, _widths(cluster, nodes), jobs, stream)
     gaps = np.exp(_LOG_GAP_SPREAD * stream("gaps").standard_normal(jobs - 1))
-    numbers = PUBLISHED["batch"]
-    cycle = weekly_cycle(daily_cycle(numbers.day_shape, numbers.day_scale), WEEKEND)
     return Log(
         name=name,
         machine_nodes=nodes,
         job=np.arange(1, jobs + 1),
-        submit_s=arrive(gaps, cycle, span_s),
+        submit_s=arrive(gaps, _cycle(), span_s),
         nodes=widths,
         requested_s=requests,
         run_s=runs,
@@ -183,3 +181,9 @@ def _runs(cluster: ClusterProfile, law: WidthLaw, widths: Ints, draw: Floats) ->
         correlation *= work_short / run_short
         runs = fit_runs(law, mean_s, correlation, cluster.limit_h * 3600).quantile(widths, draw)
     return runs
+
+
+def _cycle() -> Cycle:
+    """Of the week: each day as published, fewer jobs at weekends."""
+    numbers = PUBLISHED["batch"]
+    return weekly_cycle(daily_cycle(numbers.day_shape, numbers.day_scale), WEEKEND)

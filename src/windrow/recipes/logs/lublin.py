@@ -200,10 +200,7 @@ def _columns(
     """Sizes, run times and submissions. `capacity` is the work to offer per second; 0 leaves gaps
     as published."""
     cycle = daily_cycle(numbers.day_shape, numbers.day_scale)
-    if days is not None:
-        span_s = days * DAY_S
-    else:
-        span_s = None
+    span_s = None if days is None else days * DAY_S
     if jobs is None and span_s is not None and capacity == 0:
         gaps = _gaps_for_points(rng, numbers, cycle.points(span_s))
         sizes, runs = draw(len(gaps) + 1)

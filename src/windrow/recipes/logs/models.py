@@ -111,6 +111,11 @@ LOG_MODELS: Mapping[str, LogModel] = {
 }
 
 
+_CONTRADICTION = (
+    "jobs, days and load together contradict each other; leave one out, the other two fix it"
+)
+
+
 def generate_log(
     model: str,
     *,
@@ -134,21 +139,14 @@ def generate_log(
         raise UserError("load must be above 0; leave it out for the load of the paper's table")
     _check_extent(jobs, days, nodes)
     if jobs is not None and days is not None and "load" in given:
-        raise UserError(
-            "jobs, days and load together contradict each other; leave one out, the other two "
-            "fix it"
-        )
+        raise UserError(_CONTRADICTION)
     if jobs is None and days is None:
         jobs = chosen.jobs
         days = chosen.days
     make = partial(cluster_log, CLUSTERS[model]) if model in CLUSTERS else lublin_log
-    if nodes is None:
-        size = chosen.nodes
-    else:
-        size = nodes
-    return make(
-        f"{model}-{seed}", partial(_stream, seed, model), nodes=size, jobs=jobs, days=days, **values
-    )
+    size = chosen.nodes if nodes is None else nodes
+    draw = partial(_stream, seed, model)
+    return make(f"{model}-{seed}", draw, nodes=size, jobs=jobs, days=days, **values)
 
 
 def _stream(seed: int, model: str, column: str) -> Generator:

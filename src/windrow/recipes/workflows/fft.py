@@ -14,7 +14,7 @@ from windrow.model.graph import Ints
 from windrow.model.workflow import Floats
 from windrow.recipes.chance import Chance
 from windrow.recipes.draft import MEGABYTE, RecipeDraft, numbered
-from windrow.recipes.workflows.recipe import require, require_tasks
+from windrow.recipes.workflows.recipe import require_range, require_sizes, require_tasks
 
 
 def fft_tasks(k: int) -> int:
@@ -30,8 +30,8 @@ def build_fft(
     near."""
     reach = spread["range"]
     require_tasks("fft", tasks, fft_tasks(1))
-    require(task_s > 0 and data_mb >= 0, "fft", "task_s must be above 0 and data_mb not below 0")
-    require(0 <= reach < 1, "fft", f"range must be from 0 to below 1, not {reach}")
+    require_sizes("fft", task_s, data_mb)
+    require_range("fft", reach)
     k = min(range(1, tasks.bit_length() + 1), key=lambda k: (abs(fft_tasks(k) - tasks), k))
     level_s = task_s * rng.uniform(1 - reach, 1 + reach, 2 * k + 1)
     draft = RecipeDraft(f"fft-{fft_tasks(k)}")

@@ -8,7 +8,7 @@ from windrow.model import Workflow
 from windrow.model.workflow import Floats
 from windrow.recipes.chance import Chance, even_parts
 from windrow.recipes.draft import MEGABYTE, RecipeDraft
-from windrow.recipes.workflows.recipe import require, require_tasks
+from windrow.recipes.workflows.recipe import require, require_range, require_sizes, require_tasks
 
 
 def build_fork_join(
@@ -17,10 +17,8 @@ def build_fork_join(
     """A fork-join of exactly `tasks` tasks; the stages' widths differ by at most one."""
     reach = spread["range"]
     require(stages >= 1, "fork-join", f"stages must be at least 1, not {stages}")
-    require(
-        task_s > 0 and data_mb >= 0, "fork-join", "task_s must be above 0 and data_mb not below 0"
-    )
-    require(0 <= reach < 1, "fork-join", f"range must be from 0 to below 1, not {reach}")
+    require_sizes("fork-join", task_s, data_mb)
+    require_range("fork-join", reach)
     require_tasks("fork-join", tasks, 2 * stages + 1)
 
     def phase(kind: str, count: int) -> tuple[str, Floats]:

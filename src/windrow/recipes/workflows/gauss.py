@@ -17,7 +17,7 @@ import numpy as np
 from windrow.model import Workflow
 from windrow.recipes.chance import Chance
 from windrow.recipes.draft import MEGABYTE, RecipeDraft, numbered
-from windrow.recipes.workflows.recipe import require, require_tasks
+from windrow.recipes.workflows.recipe import require_sizes, require_tasks
 
 
 def gauss_tasks(n: int) -> int:
@@ -29,7 +29,7 @@ def build_gauss(_rng: Chance, tasks: int, *, task_s: float, data_mb: float) -> W
     """The elimination with the number of tasks nearest to `tasks`, of two equally near the smaller;
     no chance in it."""
     require_tasks("gauss", tasks, gauss_tasks(2))
-    require(task_s > 0 and data_mb >= 0, "gauss", "task_s must be above 0 and data_mb not below 0")
+    require_sizes("gauss", task_s, data_mb)
     below = (math.isqrt(8 * tasks + 9) - 1) // 2
     n = min((max(2, below), below + 1), key=lambda n: (abs(gauss_tasks(n) - tasks), n))
     draft = RecipeDraft(f"gauss-{gauss_tasks(n)}")

@@ -28,7 +28,7 @@ from windrow.model.graph import Ints
 from windrow.model.workflow import Floats
 from windrow.recipes.chance import Chance
 from windrow.recipes.draft import MEGABYTE, RecipeDraft, numbered
-from windrow.recipes.workflows.recipe import require, require_tasks
+from windrow.recipes.workflows.recipe import require, require_range, require_tasks
 
 _ROUNDS = 100
 
@@ -99,11 +99,7 @@ def _check(recipe: str, tasks: int, minimum: int, settings: dict[str, float]) ->
         recipe,
         "ccr and bandwidth_mb_s must be above 0",
     )
-    require(
-        0 <= settings["range"] < 1,
-        recipe,
-        f"range must be from 0 to below 1, not {settings['range']}",
-    )
+    require_range(recipe, settings["range"])
 
 
 def _height(rng: Chance, tasks: int, alpha: float, least: int) -> int:

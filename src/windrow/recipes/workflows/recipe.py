@@ -101,6 +101,16 @@ def require_tasks(recipe: str, tasks: int, minimum: int) -> None:
         raise UserError(f"{recipe} needs at least {minimum} tasks, not {tasks}")
 
 
+def require_sizes(recipe: str, task_s: float, data_mb: float) -> None:
+    """UserError if tasks take no time, or files have less than nothing in them."""
+    require(task_s > 0 and data_mb >= 0, recipe, "task_s must be above 0 and data_mb not below 0")
+
+
+def require_range(recipe: str, reach: float) -> None:
+    """UserError if a value that is drawn from 1 - reach to 1 + reach could be 0."""
+    require(0 <= reach < 1, recipe, f"range must be from 0 to below 1, not {reach}")
+
+
 def require(holds: bool, recipe: str, rule: str) -> None:
     """UserError naming the rule, if a parameter breaks it."""
     if not holds:

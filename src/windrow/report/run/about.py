@@ -17,6 +17,7 @@ from windrow.model import Step, format_duration
 from windrow.story.states import ACTIVE, RunState, TaskState
 
 if TYPE_CHECKING:
+    from windrow.app.facts import RunFacts
     from windrow.app.runs import RunView
     from windrow.story.figures import RecordedRun
     from windrow.trials.background import Background
@@ -95,7 +96,6 @@ def about(told: RunView, now_s: float, every_s: float = 0.0) -> About:
 def _provenance(told: RunView) -> Iterator[tuple[str, str]]:
     """What was run, by whom, where, with what, in which versions."""
     facts = told.facts
-    request = facts.request
     yield "workflow", f"{told.story.workflow.name}, from {facts.workflow}"
     yield "command line", facts.origin.command or "not recorded"
     yield "working folder", facts.origin.folder or "not recorded"
@@ -105,10 +105,22 @@ def _provenance(told: RunView) -> Iterator[tuple[str, str]]:
         f"{_owner(told)} on {facts.origin.host or 'a host that was not recorded'}",
     )
     yield "created", moment(facts.created_s)
+    yield from _ends(told)
+    yield from _choices(facts)
+    yield from _versions(facts)
+    yield "as linked data", f"windrow report {shlex.quote(told.paths.name)} --crate FOLDER"
+
+
+def _ends(told: RunView) -> Iterator[tuple[str, str]]:
     if told.story.begun_s is not None:
         yield "first decision", moment(told.story.begun_s)
     if told.state not in ACTIVE:
         yield "last event", moment(told.story.last_s)
+
+
+def _choices(facts: RunFacts) -> Iterator[tuple[str, str]]:
+    """What the run was told to do."""
+    request = facts.request
     yield "queue", facts.on
     settings = ", ".join(f"{name}={value}" for name, value in sorted((request.shell or {}).items()))
     if settings:
@@ -118,6 +130,9 @@ def _provenance(told: RunView) -> Iterator[tuple[str, str]]:
     if request.deadline_s is not None:
         yield "deadline", format_duration(request.deadline_s)
     yield "nodes", f"{facts.node_cores} cores each"
+
+
+def _versions(facts: RunFacts) -> Iterator[tuple[str, str]]:
     yield "Windrow", facts.version
     if facts.origin.commit:
         yield "commit of the workflow's folder", facts.origin.commit
@@ -125,7 +140,6 @@ def _provenance(told: RunView) -> Iterator[tuple[str, str]]:
         yield "continues", facts.continues
     if facts.continued_by:
         yield "continued by", facts.continued_by
-    yield "as linked data", f"windrow report {shlex.quote(told.paths.name)} --crate FOLDER"
 
 
 def moment(at_s: float) -> str:
@@ -146,24 +160,24 @@ def _owner(told: RunView) -> str:
 def next_commands(told: RecordedRun) -> list[tuple[str, str]]:
     """What to type next about a run as it stands, with why; the most useful first."""
     name = shlex.quote(told.name)
-    story = told.story
-    failed = [n for n, task in enumerate(story.tasks) if task.state is TaskState.FAILED]
-    found = []
-    if told.state == RunState.FAILED:
-        found.append(
-            (
-                f"windrow resume {name}",
-                "once the cause is fixed, in the workflow file or elsewhere: runs what is not done",
-            )
-        )
-    elif told.state in (RunState.INTERRUPTED, RunState.STOPPED):
-        found.append((f"windrow resume {name}", "continues it"))
-    elif told.state == RunState.RUNNING:
-        found.append((f"windrow watch {name}", "shows it live in a terminal"))
-        if failed:
-            first = shlex.quote(story.workflow.ids[failed[0]])
+    ids = told.story.workflow.ids
+    tasks = enumerate(told.story.tasks)
+    failed = [shlex.quote(ids[n]) for n, task in tasks if task.state is TaskState.FAILED]
+    found = [*_for_the_run(told.state, name)]
+    for first in failed[:1]:
+        if told.state == RunState.RUNNING:
             found.append((f"windrow retry {first} --run {name}", "tries the task again at once"))
-    if failed:
-        first = shlex.quote(story.workflow.ids[failed[0]])
         found.append((f"windrow logs {first} --run {name}", "prints all that the task printed"))
     return found
+
+
+def _for_the_run(state: str, name: str) -> Iterator[tuple[str, str]]:
+    if state == RunState.FAILED:
+        yield (
+            f"windrow resume {name}",
+            "once the cause is fixed, in the workflow file or elsewhere: runs what is not done",
+        )
+    elif state in (RunState.INTERRUPTED, RunState.STOPPED):
+        yield f"windrow resume {name}", "continues it"
+    elif state == RunState.RUNNING:
+        yield f"windrow watch {name}", "shows it live in a terminal"

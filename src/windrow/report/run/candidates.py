@@ -30,11 +30,7 @@ def why(told: RecordedRun) -> str:
     drawn = [one for one in story.decisions if len(_ends(one)) > 1]
     parts = []
     for decision in drawn[:MOST_DRAWN]:
-        at = span(max(0.0, decision.at_s - told.begun_s))
-        number = story.decisions.index(decision) + 1
-        head = f"decision {number:,} of {len(story.decisions):,}, at +{at}"
-        parts.append(f"<p><strong>{escape(head)}</strong>: {escape(decision.decision.why)}</p>")
-        parts.append(_picture(decision))
+        parts += [_reason(told, decision), _picture(decision)]
     if len(drawn) > MOST_DRAWN:
         parts.append(
             note(
@@ -42,6 +38,13 @@ def why(told: RecordedRun) -> str:
             )
         )
     return "\n".join(parts)
+
+
+def _reason(told: RecordedRun, decision: DecisionStory) -> str:
+    every = told.story.decisions
+    at = span(max(0.0, decision.at_s - told.begun_s))
+    head = f"decision {every.index(decision) + 1:,} of {len(every):,}, at +{at}"
+    return f"<p><strong>{escape(head)}</strong>: {escape(decision.decision.why)}</p>"
 
 
 def _ends(decision: DecisionStory) -> list[tuple[Candidate, float]]:
@@ -73,7 +76,6 @@ def _picture(decision: DecisionStory) -> str:
     found = _ends(decision)
     chosen = _chosen(decision, found)
     order = sorted(range(len(found)), key=lambda i: (i != chosen, found[i][1], i))[:_MOST_BARS]
-    best_s = found[order[0]][1]
     axis = time_axis(0, max(1.0, *(found[i][1] for i in order)), "from the decision on")
     frame = Frame(_LEFT, 10, 500, STEP * len(order), axis, Axis(0, 1, ()))
     parts = [plot.axes(frame)]

@@ -13,6 +13,7 @@ import gzip
 import json
 import re
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from windrow.report.plot import thinned
@@ -86,12 +87,15 @@ def _ms(told: RecordedRun, at_s: float | None) -> int:
     return round((at_s - told.begun_s) * 1000)
 
 
+def _whole_ms(seconds: float | None) -> int:
+    """Of a duration."""
+    return _NONE if seconds is None else round(seconds * 1000)
+
+
 def _tasks(told: RecordedRun, about: About, kinds: Sequence[str]) -> Columns:
     workflow = told.story.workflow
     tasks = told.story.tasks
     number_of = {kind: i for i, kind in enumerate(kinds)}
-    folders = list(dict.fromkeys(step.workdir for step in about.steps))
-    folder_of = {folder: i for i, folder in enumerate(folders)}
     return {
         "id": list(workflow.ids),
         "kind": [number_of[kind] for kind in workflow.kinds],
@@ -103,20 +107,27 @@ def _tasks(told: RecordedRun, about: About, kinds: Sequence[str]) -> Columns:
         "nodes": workflow.nodes.tolist(),
         "memory_bytes": workflow.memory_bytes.tolist(),
         "kept": {i: task.kept.run for i, task in enumerate(tasks) if task.kept is not None},
+        **_commands(about, workflow.kinds),
+    }
+
+
+def _commands(about: About, kinds: Sequence[str]) -> Columns:
+    """What each task executes, and in which folder."""
+    folders = list(dict.fromkeys(step.workdir for step in about.steps))
+    folder_of = {folder: i for i, folder in enumerate(folders)}
+    commands = [about.command(i)[:_COMMAND_CHARACTERS] for i in range(len(about.steps))]
+    return {
         "folders": folders,
         "folder": [folder_of[step.workdir] for step in about.steps],
-        "commands": templates(
-            [about.command(i)[:_COMMAND_CHARACTERS] for i in range(len(about.steps))],
-            workflow.kinds,
-        ),
+        "commands": templates(commands, kinds),
     }
 
 
 def templates(commands: Sequence[str], kinds: Sequence[str]) -> Columns:
     """Commands as templates, lists of words in which null is a gap, and what fills the gaps of
     each."""
-    groups: dict[tuple[str, int], list[int]] = {}
     words = [_WORDS.split(command) for command in commands]
+    groups: dict[tuple[str, int], list[int]] = {}
     for i, parts in enumerate(words):
         groups.setdefault((kinds[i], len(parts)), []).append(i)
     found: list[list[str | None]] = []
@@ -124,41 +135,69 @@ def templates(commands: Sequence[str], kinds: Sequence[str]) -> Columns:
     filled: list[list[str]] = [[] for _ in commands]
     for members in groups.values():
         first = words[members[0]]
-        gaps = [k for k, word in enumerate(first) if any(words[i][k] != word for i in members)]
-        template: list[str | None] = list(first)
-        for k in gaps:
-            template[k] = None
+        gaps = _gaps([words[i] for i in members])
         for i in members:
             of[i] = len(found)
             filled[i] = [words[i][k] for k in gaps]
-        found.append(template)
+        found.append(_with_gaps(first, gaps))
     return {"templates": found, "of": of, "filled": filled}
+
+
+def _gaps(commands: Sequence[Sequence[str]]) -> list[int]:
+    """In which places they differ."""
+    return [k for k, found in enumerate(zip(*commands, strict=True)) if len(set(found)) > 1]
+
+
+def _with_gaps(words: Sequence[str], gaps: Sequence[int]) -> list[str | None]:
+    template: list[str | None] = list(words)
+    for k in gaps:
+        template[k] = None
+    return template
 
 
 def _attempts(told: RecordedRun, about: About) -> Columns:
     """Every attempt, in the order of starts; the start is the time since the start before it."""
     every = sorted(attempts(told.story), key=lambda one: (one[1].started_s, one[0]))
-    starts = [_ms(told, attempt.started_s) for _, attempt in every]
+    only = [attempt for _, attempt in every]
     return {
         "task": [task for task, _ in every],
-        "number": [attempt.number for _, attempt in every],
-        "job": [attempt.job for _, attempt in every],
-        "node": [min(attempt.nodes, default=0) for _, attempt in every],
-        "more_nodes": {
-            i: list(attempt.nodes) for i, (_, attempt) in enumerate(every) if len(attempt.nodes) > 1
-        },
-        "start_ms": [now - last for now, last in zip(starts, [0, *starts], strict=False)],
-        "ran_ms": [round(attempt_s(attempt, told.until_s) * 1000) for _, attempt in every],
-        "outcome": [_ATTEMPT_STATES.index(attempt.outcome) for _, attempt in every],
-        "exit": [_NONE if attempt.exit is None else attempt.exit for _, attempt in every],
-        "cpu_ms": [round(attempt.cpu_s * 1000) for _, attempt in every],
-        "peak_bytes": [_rounded(attempt.peak_bytes) for _, attempt in every],
+        **_places(only),
+        "start_ms": _steps([_ms(told, attempt.started_s) for attempt in only]),
+        "ran_ms": [round(attempt_s(attempt, told.until_s) * 1000) for attempt in only],
+        **_endings(only),
         "has_log": [int(bool(about.log(task, one.number))) for task, one in every],
-        "why": {i: attempt.why for i, (_, attempt) in enumerate(every) if attempt.why},
-        "signal": {
-            i: attempt.signal for i, (_, attempt) in enumerate(every) if attempt.signal is not None
-        },
         "tail": _tails(told, every),
+    }
+
+
+def _steps(times: Sequence[int]) -> list[int]:
+    """From each to the next; the first from 0."""
+    return [now - last for now, last in pairwise([0, *times])]
+
+
+def _places(every: Sequence[TaskAttempt]) -> Columns:
+    """Which attempt each was, and where."""
+    return {
+        "number": [attempt.number for attempt in every],
+        "job": [attempt.job for attempt in every],
+        "node": [min(attempt.nodes, default=0) for attempt in every],
+        "more_nodes": {
+            i: list(attempt.nodes) for i, attempt in enumerate(every) if len(attempt.nodes) > 1
+        },
+    }
+
+
+def _endings(every: Sequence[TaskAttempt]) -> Columns:
+    """How each ended, and what it took."""
+    return {
+        "outcome": [_ATTEMPT_STATES.index(attempt.outcome) for attempt in every],
+        "exit": [_NONE if attempt.exit is None else attempt.exit for attempt in every],
+        "cpu_ms": [round(attempt.cpu_s * 1000) for attempt in every],
+        "peak_bytes": [_rounded(attempt.peak_bytes) for attempt in every],
+        "why": {i: attempt.why for i, attempt in enumerate(every) if attempt.why},
+        "signal": {
+            i: attempt.signal for i, attempt in enumerate(every) if attempt.signal is not None
+        },
     }
 
 
@@ -187,12 +226,6 @@ def _parents(told: RecordedRun) -> list[list[int]] | None:
 
 def _job(told: RecordedRun, number: int, job: JobStory) -> Columns:
     plan = job.plan
-    ran = ran_s(job, told.until_s)
-    predictions = [
-        [one.source, _ms(told, one.start_s), one.used]
-        for one in told.predictions
-        if one.job == number
-    ]
     found = {
         "job": number,
         "id": job.id or "",
@@ -205,14 +238,22 @@ def _job(told: RecordedRun, number: int, job: JobStory) -> Columns:
         "submitted_ms": _ms(told, job.submitted_s),
         "started_ms": _ms(told, job.started_s),
         "ended_ms": _ms(told, job.ended_s),
-        "ran_ms": _NONE if ran is None else round(ran * 1000),
+        "ran_ms": _whole_ms(ran_s(job, told.until_s)),
         "run_ms": plan.run_s * 1000,
-        "limit_ms": _NONE if job.limit_s is None else round(job.limit_s * 1000),
+        "limit_ms": _whole_ms(job.limit_s),
         "taken_by": job.taken_by,
         "note": job.note,
-        "predicted": predictions,
+        "predicted": _predicted(told, number),
     }
     return {key: value for key, value in found.items() if value not in ("", [], None)}
+
+
+def _predicted(told: RecordedRun, number: int) -> list[Any]:
+    return [
+        [one.source, _ms(told, one.start_s), one.used]
+        for one in told.predictions
+        if one.job == number
+    ]
 
 
 def _background(told: RecordedRun, background: Background | None) -> Columns | None:

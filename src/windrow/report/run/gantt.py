@@ -13,7 +13,7 @@ a browser can open.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from heapq import heapify, heapreplace
 from typing import TYPE_CHECKING
@@ -42,34 +42,36 @@ CAPTION = (
 )
 
 
+def _most_waiting(background: Background) -> int:
+    return int(background.jobs_waiting[1].max(initial=0))
+
+
 def curves(background: Background, above: Frame) -> list[str]:
     """Two curves below a picture: busy nodes, of others and of this run on top of them, and the
     queue of others."""
-    x = above.x
-    left = above.left
-    width = above.width
-    nodes = Frame(
-        left,
-        above.bottom + 30,
-        width,
-        _CURVE,
-        x,
-        count_axis(background.machine_nodes, most_ticks=3),
-    )
-    high = int(background.jobs_waiting[1].max(initial=0))
-    queue = Frame(
-        left, nodes.bottom + _GAP, width, _CURVE, x, count_axis(max(1, high), most_ticks=3)
-    )
+    high = _most_waiting(background)
+    nodes = _below(above, 30, background.machine_nodes)
+    queue = _below(nodes, _GAP, max(1, high))
     return [
         plot.axes(nodes, x_labels=False),
         plot.step_line(nodes, *background.busy_nodes, 1),
         _cleared(nodes, *thinned(*background.others_nodes)),
         plot.step_line(nodes, *background.others_nodes, 0),
-        plot.text(left, nodes.top - 8, f"busy nodes, of {background.machine_nodes:,}", "name"),
+        _title(nodes, f"busy nodes, of {background.machine_nodes:,}"),
         plot.axes(queue),
         plot.step_line(queue, *background.jobs_waiting, COLOURS - 1),
-        plot.text(left, queue.top - 8, f"other jobs waiting, at most {high:,}", "name"),
+        _title(queue, f"other jobs waiting, at most {high:,}"),
     ]
+
+
+def _below(above: Frame, gap: float, most: int) -> Frame:
+    """A frame for a curve of up to that many, over the same time."""
+    axis = count_axis(most, most_ticks=3)
+    return Frame(above.left, above.bottom + gap, above.width, _CURVE, above.x, axis)
+
+
+def _title(frame: Frame, words: str) -> str:
+    return plot.text(frame.left, frame.top - 8, words, "name")
 
 
 def _cleared(frame: Frame, times: Ints, values: Ints) -> str:
@@ -136,23 +138,18 @@ def run_gantt(
     ways = _ways(moves, max((row.top + row.height for row in rows.values()), default=_TOP + 20.0))
     frame = _frame(told, [*rows.values(), *ways.values()], background)
     bars, slots = _bars(told, jobs)
-    drawn: Sequence[_Bar] = bars
-    if len(bars) > _MERGE_ABOVE:
-        drawn = _merged(bars, told, frame)
-    below = 0
-    if background is not None:
-        below = HEIGHT
-    parts = [_grid(frame, below)]
-    parts += _Jobs(told, jobs, rows, frame).drawn(drawn, slots, colours)
-    parts += [_moved(frame, move, ways[move.origin, move.to]) for move in moves]
-    parts += [_way_name(way, row) for way, row in ways.items()]
-    parts += [_resumed(frame, x) for x in map(float, frame.across(told.story.resumed_s))]
-    if background is None:
-        parts += _time_labels(frame)
-    else:
-        parts += curves(background, frame)
+    are_merged = len(bars) > _MERGE_ABOVE
+    drawn = _merged(bars, told, frame) if are_merged else bars
+    below = 0 if background is None else HEIGHT
+    parts = [
+        _grid(frame, below),
+        *_Jobs(told, jobs, rows, frame).drawn(drawn, slots, colours),
+        *_moves(frame, moves, ways),
+        *(_resumed(frame, x) for x in map(float, frame.across(told.story.resumed_s))),
+        *(_time_labels(frame) if background is None else curves(background, frame)),
+    ]
     picture = plot.picture(_WIDTH, frame.bottom + below + 48, f"Run {told.name}", parts)
-    words = _caption(told, len(jobs), are_merged=len(drawn) < len(bars))
+    words = _caption(told, len(jobs), are_merged=are_merged)
     if background is not None:
         words.append(CAPTION)
     return picture, " ".join([*words, "Point at anything for its figures."])
@@ -258,26 +255,27 @@ class _Jobs:
         return drawn
 
     def _bar(self, bar: _Bar, slots: int, colours: Mapping[str, int]) -> str:
-        row = self.rows[bar.job]
         a, b = self.frame.across([bar.begin_s, bar.end_s]).tolist()
-        node = row.height / self.told.story.jobs[bar.job].plan.nodes
-        top = row.top + bar.node * node
-        if len(bar.attempt.nodes) > 1:
-            high = node * len(bar.attempt.nodes)
-        else:
-            high = node / slots
-            top += bar.slot * high
+        top, high = self._place(bar, slots)
         seam = min(0.8, high / 5)
         colour = f"c{colours[self.told.story.workflow.kinds[bar.task]]}"
         is_gone = bar.attempt.outcome.is_in_vain
-        css = f"bar {colour}"
-        if is_gone:
-            css = f"area {colour}"
+        css = f"area {colour}" if is_gone else f"bar {colour}"
         rect = plot.box(css, a, top + seam / 2, max(b - a, 0.5), high - seam, _hint(self.told, bar))
         if is_gone:
             line = f"M{a:.1f} {top:.1f}L{max(b, a + 1):.1f} {top + high:.1f}"
             rect += f'<path class="lost line thin {colour}" d="{line}"/>'
         return rect
+
+    def _place(self, bar: _Bar, slots: int) -> tuple[float, float]:
+        """The top and the height of a bar: all its nodes, or a slot of one."""
+        row = self.rows[bar.job]
+        node = row.height / self.told.story.jobs[bar.job].plan.nodes
+        top = row.top + bar.node * node
+        if len(bar.attempt.nodes) > 1:
+            return top, node * len(bar.attempt.nodes)
+        high = node / slots
+        return top + bar.slot * high, high
 
 
 def _caption(told: RecordedRun, jobs: int, *, are_merged: bool) -> list[str]:
@@ -323,47 +321,56 @@ def _axis(told: RecordedRun, background: Background | None) -> Axis:
 def _rows(told: RecordedRun, jobs: Mapping[int, JobStory]) -> dict[int, _Row]:
     if not jobs:
         return {}
-    ordered = sorted(jobs, key=lambda n: jobs[n].plan.site)  # by site, if there are several
-    if len(jobs) <= _ALONE:
-        lane = {n: i for i, n in enumerate(ordered)}
-    else:
-        lane = _lanes(told, jobs)
+    lane = _lanes(told, jobs)
     widest = [0] * (max(lane.values()) + 1)
     for number, job in jobs.items():
         widest[lane[number]] = max(widest[lane[number]], job.plan.nodes)
-    if len(widest) <= 2 * _ALONE:
-        gap = 9.0
-    else:
-        gap = 1.0
-    least, most = _NODE
-    node = min(most, max(least, (_HEIGHT - gap * len(widest)) / sum(widest)))
+    node, gap = _scale(widest)
     tops = [float(_TOP)]
     for nodes in widest:
         tops.append(tops[-1] + max(nodes * node, 4.0) + gap)
     return {n: _Row(tops[lane[n]], max(job.plan.nodes * node, 4.0)) for n, job in jobs.items()}
 
 
+def _moves(
+    frame: Frame, moves: Sequence[FilesMoved], ways: Mapping[tuple[str, str], _Row]
+) -> Iterator[str]:
+    """Files on their way between places, each in the row of its way."""
+    for move in moves:
+        yield _moved(frame, move, ways[move.origin, move.to])
+    for way, row in ways.items():
+        yield _way_name(way, row)
+
+
+def _scale(widest: Sequence[int]) -> tuple[float, float]:
+    """How high a node is, and the gap between lanes; `widest` has the most nodes in each."""
+    gap = 9.0 if len(widest) <= 2 * _ALONE else 1.0
+    least, most = _NODE
+    return min(most, max(least, (_HEIGHT - gap * len(widest)) / sum(widest))), gap
+
+
 def _lanes(told: RecordedRun, jobs: Mapping[int, JobStory]) -> dict[int, int]:
-    """Rows such that jobs in one row are never in the system together: each takes the first that is
-    free.
+    """Each of a few jobs has a row of its own. Of many, jobs in one row are never in the system
+    together: each takes the first that is free.
 
     If there are several sites, each has rows of its own.
     """
+    if len(jobs) <= _ALONE:
+        return {n: i for i, n in enumerate(sorted(jobs, key=lambda n: jobs[n].plan.site))}
     free_s: dict[str, list[float]] = {job.plan.site: [] for job in jobs.values()}
     lanes: dict[int, tuple[str, int]] = {}
     for number, job in jobs.items():
-        if job.submitted_s is None:
-            begin = job.planned_s
-        else:
-            begin = job.submitted_s
-        if job.ended_s is None:
-            end = told.until_s
-        else:
-            end = job.ended_s
+        begin = job.planned_s if job.submitted_s is None else job.submitted_s
+        end = told.until_s if job.ended_s is None else job.ended_s
         free = free_s[job.plan.site]
         at = next((i for i, free_at in enumerate(free) if free_at <= begin), len(free))
         free[at:] = [max(begin, end), *free[at + 1 :]]
         lanes[number] = job.plan.site, at
+    return _numbered(lanes)
+
+
+def _numbered(lanes: Mapping[int, tuple[str, int]]) -> dict[int, int]:
+    """Lanes of all sites counted from the top."""
     order = {lane: i for i, lane in enumerate(sorted(set(lanes.values())))}
     return {number: order[lane] for number, lane in lanes.items()}
 
@@ -379,6 +386,11 @@ def _bars(
         if a.job in jobs
     ]
     bars.sort(key=lambda bar: (bar.begin_s, bar.task))
+    return bars, _give_slots(bars)
+
+
+def _give_slots(bars: Sequence[_Bar]) -> dict[tuple[int, int], int]:
+    """To each bar the first place of its node that is free; how many places each node needs."""
     free: dict[tuple[int, int], list[tuple[float, int]]] = {}
     for bar in bars:
         node = free.setdefault((bar.job, bar.node), [])
@@ -389,7 +401,7 @@ def _bars(
             bar.slot = len(node)
             node.append((bar.end_s, bar.slot))
             heapify(node)
-    return bars, {place: len(node) for place, node in free.items()}
+    return {place: len(node) for place, node in free.items()}
 
 
 def _merged(bars: Sequence[_Bar], told: RecordedRun, frame: Frame) -> list[_Bar]:
@@ -422,13 +434,18 @@ def _moved(frame: Frame, move: FilesMoved, row: _Row) -> str:
     return plot.box("bar c7", a, row.top, max(b - a, 1.5), row.height, words)
 
 
+_FATES = {AttemptState.FINISHED: "ran", AttemptState.RUNNING: "runs since"}
+
+
+def _nodes(attempt: TaskAttempt) -> str:
+    word = "nodes" if len(attempt.nodes) > 1 else "node"
+    return f"{word} {', '.join(map(str, attempt.nodes[:8]))}"
+
+
 def _hint(told: RecordedRun, bar: _Bar) -> str:
     workflow = told.story.workflow
     attempt = bar.attempt
-    node = "node"
-    if len(attempt.nodes) > 1:
-        node = "nodes"
-    where = f"job {bar.job}, {node} {', '.join(map(str, attempt.nodes[:8]))}"
+    where = f"job {bar.job}, {_nodes(attempt)}"
     name = workflow.ids[bar.task]
     if bar.count > 1:
         name = f"{bar.count:,} tasks"
@@ -437,6 +454,5 @@ def _hint(told: RecordedRun, bar: _Bar) -> str:
     lasted = span(bar.end_s - bar.begin_s)
     if bar.count > 1:
         return f"{name}: {where}, {lasted}"
-    fates = {AttemptState.FINISHED: "ran", AttemptState.RUNNING: "runs since"}
-    fate = fates.get(attempt.outcome, f"{attempt.outcome} after")
+    fate = _FATES.get(attempt.outcome, f"{attempt.outcome} after")
     return f"{name}: {where}, {fate} {lasted}"

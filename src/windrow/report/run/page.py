@@ -8,6 +8,7 @@ a finished one, and a simulated one as well as a real one.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 from windrow.model.size import format_size
@@ -34,7 +35,7 @@ from windrow.story.states import AttemptState, RunState
 
 if TYPE_CHECKING:
     from windrow.app.runs import RunView
-    from windrow.story.story import JobStory
+    from windrow.story.story import JobStory, TaskAttempt
     from windrow.trials.background import Background
 
 _MOST_JOBS = 60
@@ -49,29 +50,41 @@ def run_page(
 ) -> str:
     """HTML about one run. `background` is what its cluster did meanwhile, `what` says in lines what
     was run where, `known` what was executed by whom."""
-    in_vain = section("Failed and lost attempts", failures(told), plain=not told.is_simulated)
-    sections = [head(told, known), tiles(told)]
-    if told.state == RunState.FAILED:  # then it is what the reader came for
-        sections.append(in_vain)
-    sections.append(_over_time(told, background, what))
-    sections += [section(title, body) for title, body in _plans(told, known) if body]
-    sections.append(_tasks(told))
-    sections.append(section("Kinds of task", kinds(told), graph(told, task_link)))
-    sections.append(section("Jobs", _jobs(told)))
-    sections += [section(title, *body) for title, body in _space_and_data(told, known)]
-    sections.append(section("Node-hours", facts(_node_hours(told)), note(_NODE_HOURS)))
-    if told.state != RunState.FAILED and any(
-        attempt.outcome.is_in_vain for _, attempt in figures.attempts(told.story)
-    ):
-        sections.append(in_vain)
-    sections.append(section("Decisions", decisions(told)))
-    if known.provenance:
-        sections.append(section("Provenance", facts(known.provenance)))
+    sections = [*_sections(told, background, what, known)]
     title = f"Run {told.name}"
     if told.is_simulated:
         title = f"{told.story.workflow.name} by {told.strategy}"
     data = packed(columns_of(told, known, background, run_figures(told)))
     return page(title, "", sections, Lively(data, known.reports_every_s))
+
+
+def _sections(
+    told: figures.RecordedRun, background: Background | None, what: Sequence[str], known: About
+) -> Iterator[str]:
+    """In the order in which a reader needs them: failures first, if the run failed."""
+    in_vain = section("Failed and lost attempts", failures(told), plain=not told.is_simulated)
+    yield head(told, known)
+    yield tiles(told)
+    if told.state == RunState.FAILED:  # then it is what the reader came for
+        yield in_vain
+    yield _over_time(told, background, what)
+    yield from (section(title, body) for title, body in _plans(told, known) if body)
+    yield from _measured_sections(told, known)
+    if told.state != RunState.FAILED and any(
+        attempt.outcome.is_in_vain for _, attempt in figures.attempts(told.story)
+    ):
+        yield in_vain
+    yield section("Decisions", decisions(told))
+    if known.provenance:
+        yield section("Provenance", facts(known.provenance))
+
+
+def _measured_sections(told: figures.RecordedRun, known: About) -> Iterator[str]:
+    yield _tasks(told)
+    yield section("Kinds of task", kinds(told), graph(told, task_link))
+    yield section("Jobs", _jobs(told))
+    yield from (section(title, *body) for title, body in _space_and_data(told, known))
+    yield section("Node-hours", facts(_node_hours(told)), note(_NODE_HOURS))
 
 
 def page_now(told: RunView, now_s: float, every_s: float = 0.0) -> str:
@@ -141,13 +154,7 @@ def _or_dash(value: float | None, write: Callable[[float], str]) -> str:
 
 def _node_hours(told: figures.RecordedRun) -> Iterator[tuple[str, str]]:
     used = figures.node_time(told)
-
-    def part(seconds: float) -> str:
-        words = node_span(seconds)
-        if used.allocated_s:
-            words += f" ({percent(seconds / used.allocated_s)})"
-        return words
-
+    part = partial(_part, used.allocated_s)
     yield "allocated", node_span(used.allocated_s)
     yield "used", part(used.used_s)
     yield "lost", part(used.lost_s)
@@ -178,6 +185,13 @@ _JOB_HEADS = (
 )
 
 
+def _part(allocated_s: float, seconds: float) -> str:
+    words = node_span(seconds)
+    if allocated_s:
+        words += f" ({percent(seconds / allocated_s)})"
+    return words
+
+
 def _jobs(told: figures.RecordedRun) -> str:
     jobs = list(told.story.jobs.items())[:_MOST_JOBS]
     if not jobs:
@@ -186,25 +200,22 @@ def _jobs(told: figures.RecordedRun) -> str:
     rows = [_job(told, number, job, said.get(number)) for number, job in jobs]
     heads = list(_JOB_HEADS)
     if not any(wait_s is not None for wait_s in said.values()):
-        place = heads.index("predicted wait")
-        for row in (heads, *rows):
-            del row[place]
+        _leave_out("predicted wait", heads, rows)
     more = f" jobs: windrow status {told.name} --all"
     if told.is_simulated:
         more = " jobs"
     return table(heads, rows, len(told.story.jobs) - len(rows), more)
 
 
+def _leave_out(head: str, heads: list[str], rows: Sequence[list[str]]) -> None:
+    """This column of a table."""
+    place = heads.index(head)
+    for row in (heads, *rows):
+        del row[place]
+
+
 def _job(told: figures.RecordedRun, number: int, job: JobStory, said_s: float | None) -> list[str]:
     """What is told of a job under these heads; `said_s` is the wait that was predicted."""
-    name = f"job {number}"
-    if job.plan.site:
-        name += f", {job.plan.site}"
-    hint = ""
-    if job.id and not told.is_simulated:
-        hint = f"id {job.id}"
-    mine = told.story.workflow.levels[list(job.plan.all_tasks)]
-    levels = "–".join(map(str, dict.fromkeys((int(mine.min()), int(mine.max())))))
     submitted = waited = "–"
     if job.submitted_s is not None:
         submitted = f"+{span(job.submitted_s - told.begun_s)}"
@@ -212,14 +223,9 @@ def _job(told: figures.RecordedRun, number: int, job: JobStory, said_s: float | 
     requested = "no limit"
     if job.limit_s is not None:
         requested = span(job.limit_s)
-    state: str = job.state
-    if job.cause:
-        state = f"{job.state} ({job.cause})"
-    if failed := _failed_in(told, number, job):
-        state += f", {failed:,} failed"
     return [
-        cell(name, hint),
-        levels,
+        _name_of_job(told, number, job),
+        _levels(told, job),
         f"{len(job.plan.all_tasks):,}",
         f"{job.plan.nodes:,}",
         submitted,
@@ -229,8 +235,32 @@ def _job(told: figures.RecordedRun, number: int, job: JobStory, said_s: float | 
         span(job.plan.run_s),
         _or_dash(figures.ran_s(job, told.until_s), span),
         _or_dash(figures.node_time(told, number).share, percent),
-        cell(state, job.note),
+        _state_of_job(told, number, job),
     ]
+
+
+def _levels(told: figures.RecordedRun, job: JobStory) -> str:
+    mine = told.story.workflow.levels[list(job.plan.all_tasks)]
+    return "–".join(map(str, dict.fromkeys((int(mine.min()), int(mine.max())))))
+
+
+def _name_of_job(told: figures.RecordedRun, number: int, job: JobStory) -> str:
+    name = f"job {number}"
+    if job.plan.site:
+        name += f", {job.plan.site}"
+    hint = ""
+    if job.id and not told.is_simulated:
+        hint = f"id {job.id}"
+    return cell(name, hint)
+
+
+def _state_of_job(told: figures.RecordedRun, number: int, job: JobStory) -> str:
+    state: str = job.state
+    if job.cause:
+        state = f"{job.state} ({job.cause})"
+    if failed := _failed_in(told, number, job):
+        state += f", {failed:,} failed"
+    return cell(state, job.note)
 
 
 def _failed_in(told: figures.RecordedRun, number: int, job: JobStory) -> int:
@@ -276,12 +306,7 @@ def _measured(told: figures.RecordedRun, cpu_s: float, peak_bytes: int) -> tuple
 
 def _slowest(told: figures.RecordedRun) -> str:
     workflow = told.story.workflow
-    done = [
-        (figures.attempt_s(a, told.until_s), task, a)
-        for task, a in figures.attempts(told.story)
-        if a.outcome is AttemptState.FINISHED
-    ]
-    done.sort(key=lambda item: (-item[0], item[1]))
+    done = _finished(told)
     rows = []
     for ran, task, attempt in done[:_SLOWEST]:
         spans = map(span, (ran, float(workflow.runtime_s[task])))
@@ -293,3 +318,14 @@ def _slowest(told: figures.RecordedRun) -> str:
     if not told.is_simulated:
         heads += ["CPU time", "peak memory"]
     return table([*heads, "in"], rows)
+
+
+def _finished(told: figures.RecordedRun) -> list[tuple[float, int, TaskAttempt]]:
+    """Attempts that finished, with how long each ran; the longest first."""
+    done = [
+        (figures.attempt_s(a, told.until_s), task, a)
+        for task, a in figures.attempts(told.story)
+        if a.outcome is AttemptState.FINISHED
+    ]
+    done.sort(key=lambda item: (-item[0], item[1]))
+    return done
