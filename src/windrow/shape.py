@@ -134,21 +134,24 @@ def token_parallelism(workflow: Workflow, done: Iterable[int] = ()) -> int:
     completed already."""
     start, index = _lists(workflow.children)
     waiting = workflow.parents.degrees().tolist()
-    completed = _completed(workflow, done)
-    for v in completed:
-        for c in index[start[v] : start[v + 1]]:
-            waiting[c] -= 1
-    widest = 0
-    wave = [v for v, count in enumerate(waiting) if count == 0 and v not in completed]
-    while wave:
-        widest = max(widest, len(wave))
+
+    def freed(tasks: Iterable[int]) -> list[int]:
+        """What waits for nothing else, once these have completed."""
         reached = []
-        for v in wave:
+        for v in tasks:
             for c in index[start[v] : start[v + 1]]:
                 waiting[c] -= 1
                 if waiting[c] == 0:
                     reached.append(c)
-        wave = reached
+        return reached
+
+    completed = _completed(workflow, done)
+    freed(completed)
+    widest = 0
+    wave = [v for v, count in enumerate(waiting) if count == 0 and v not in completed]
+    while wave:
+        widest = max(widest, len(wave))
+        wave = freed(wave)
     return widest
 
 

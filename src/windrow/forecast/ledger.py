@@ -99,6 +99,17 @@ def accuracies(records: Iterable[PastPrediction], *, last: int = LAST) -> list[A
     return found
 
 
+def _errors_of_both(
+    records: Sequence[PastPrediction], one: str, other: str
+) -> list[tuple[float, float]]:
+    """Where both sources spoke of one job at one time, in the order of starts."""
+    others_s = {(r.tag, r.at_s): r.error_s for r in records if r.source == other}
+    both = (
+        (r.error_s, others_s.get((r.tag, r.at_s))) for r in _by_start(records) if r.source == one
+    )
+    return [(a, b) for a, b in both if a is not None and b is not None]
+
+
 def choose(records: Sequence[PastPrediction], *, default: str = DEFAULT, last: int = LAST) -> str:
     """The source to plan with next: the one that was better than the default by the largest factor,
     else the default.
@@ -109,21 +120,11 @@ def choose(records: Sequence[PastPrediction], *, default: str = DEFAULT, last: i
     best = default
     best_ratio = 1.0
     for rival in sorted({record.source for record in records} - {default}):
-        # The errors of both where they spoke of one job at one time, in the order of starts.
-        ours_s = {(r.tag, r.at_s): r.error_s for r in records if r.source == default}
-        both = (
-            (r.error_s, ours_s.get((r.tag, r.at_s)))
-            for r in _by_start(records)
-            if r.source == rival
-        )
-        pairs = [(a, b) for a, b in both if a is not None and b is not None][-last:]
+        pairs = _errors_of_both(records, rival, default)[-last:]
         if len(pairs) < LEAST:
             continue
         theirs, ours = (median(abs(pair[side]) for pair in pairs) for side in (0, 1))
-        if ours > 0:
-            ratio = theirs / ours
-        else:
-            ratio = 1.0
+        ratio = theirs / ours if ours > 0 else 1.0
         if ratio < best_ratio:
             best = rival
             best_ratio = ratio

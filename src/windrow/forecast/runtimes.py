@@ -19,6 +19,7 @@ import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from functools import cache
 from itertools import count
 from pathlib import Path
 from typing import TypeVar
@@ -252,15 +253,16 @@ def with_sizes(workflow: Workflow, runtimes: RunTimes, risk: float = DEFAULT_RIS
     """The same, with sizes of files that tasks of the same kind wrote earlier, if it states
     none."""
     sizes: dict[int, int] = {}
-    asked: dict[str, int] = {}
+
+    @cache
+    def learned_bytes(name: str) -> int:
+        found = runtimes.expect(workflow.name, name, risk)
+        return round(found.runtime_s) if found.source is Source.LEARNED else 0
+
     for task, kind in enumerate(workflow.kinds):
         for place, f in enumerate(workflow.outputs.of(task).tolist()):
             if not workflow.files[f].size_bytes:
-                name = output_kind(kind, place)
-                if name not in asked:
-                    found = runtimes.expect(workflow.name, name, risk)
-                    asked[name] = round(found.runtime_s) if found.source is Source.LEARNED else 0
-                sizes[f] = asked[name]
+                sizes[f] = learned_bytes(output_kind(kind, place))
     files = [
         replace(file, size_bytes=sizes.get(f, file.size_bytes))
         for f, file in enumerate(workflow.files)

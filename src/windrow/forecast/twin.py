@@ -184,10 +184,7 @@ def simulated(
     # While all end as requested, planning again changes nothing; estimates from a standing plan are
     # a thousand times quicker.
     is_planned = parse_policy(policy) == parse_policy("conservative-replan")
-    if is_planned or snapshot.closures:
-        plan = "conservative"
-    else:
-        plan = policy
+    plan = "conservative" if is_planned or snapshot.closures else policy
     entries = _entries(snapshot, waiting, own, user)
     rows = [
         (math.floor(start_s - snapshot.at_s), math.ceil(end_s - snapshot.at_s), nodes)
@@ -244,13 +241,7 @@ def _entries(
         if job.is_running and job.nodes > 0
     ]
     if sum(job.nodes for job in running) > snapshot.nodes:
-        room = snapshot.nodes
-        every = sorted(running, key=lambda job: -job.left_s)
-        running = []
-        for job in every:
-            if room > 0:
-                running.append(job._replace(nodes=min(job.nodes, room)))
-                room -= running[-1].nodes
+        running = _within(snapshot.nodes, running)
     return running + [entry(job, min(max(job.requested_s, 1), _LONGEST_S)) for job in waiting]
 
 
@@ -264,3 +255,13 @@ def _left_s(job: OthersJob, at_s: float) -> int:
     if left > 0:
         return left
     return OVERDUE_S
+
+
+def _within(nodes: int, running: Sequence[QueueEntry]) -> list[QueueEntry]:
+    """Those that end last, on no more than these nodes."""
+    kept: list[QueueEntry] = []
+    for job in sorted(running, key=lambda job: -job.left_s):
+        if nodes > 0:
+            kept.append(job._replace(nodes=min(job.nodes, nodes)))
+            nodes -= kept[-1].nodes
+    return kept

@@ -70,15 +70,20 @@ class Courses:
             for course in islice(distinct.values(), most)
         ]
 
+    def _whole(self) -> Iterator[tuple[int, Course]]:
+        last = self.view.levels.last
+        busy_s = self.view.busy_s
+        rank = 0
+        for nodes in self._sizes(0, last, busy_s):
+            yield rank, Course("all levels", (self._job(0, last, nodes, busy_s),))
+            rank = 2
+
     def _all(self) -> Iterator[tuple[int, Course]]:
         """Each course with its rank: which to look at first, if there is no time for all."""
         view = self.view
         last = self.view.levels.last
         if "cuts" in self.kinds:
-            rank = 0
-            for nodes in self._sizes(0, last, view.busy_s):
-                yield rank, Course("all levels", (self._job(0, last, nodes, view.busy_s),))
-                rank = 2
+            yield from self._whole()
             for cut in range(last):
                 yield from self._cut(cut)
         if "single" in self.kinds and view.ready:
@@ -213,21 +218,33 @@ def independent_parts(view: View, last: int) -> list[list[int]]:
     child = parents.sources()
     parent = parents.index
     kept = inside[child] & inside[parent]
-    root = list(range(parents.vertices))
-
-    def find(v: int) -> int:
-        while root[v] != v:
-            root[v] = root[root[v]]
-            v = root[v]
-        return v
-
+    joined = _Joined(parents.vertices)
     for a, b in zip(child[kept].tolist(), parent[kept].tolist(), strict=True):
-        one, other = sorted((find(a), find(b)))
-        root[other] = one
+        joined.join(a, b)
     parts: dict[int, list[int]] = {}
     for v in tasks.tolist():
-        parts.setdefault(find(v), []).append(v)
+        parts.setdefault(joined.root(v), []).append(v)
     return list(parts.values())
+
+
+class _Joined:
+    """Vertices in sets that can be joined; each set goes by its smallest vertex."""
+
+    def __init__(self, vertices: int) -> None:
+        self._above = list(range(vertices))
+
+    def root(self, v: int) -> int:
+        """The vertex by which the set of this one goes."""
+        above = self._above
+        while above[v] != v:
+            above[v] = above[above[v]]
+            v = above[v]
+        return v
+
+    def join(self, a: int, b: int) -> None:
+        """From now on they are in one set."""
+        one, other = sorted((self.root(a), self.root(b)))
+        self._above[other] = one
 
 
 def deal(parts: Sequence[Sequence[int]], work_s: Ints, count: int) -> list[list[int]]:

@@ -102,23 +102,12 @@ class SampledFutures:
         self._cluster = cluster
         self._view = view
         self._done = done
-        # A run hears of several changes one by one: some jobs are not there any more.
-        runs = cluster.clients_there()
-        runs[r.ELSEWHERE] = True
-        self._own = tuple(
-            replace(job, is_running=runs[job.number]) for job in own if job.number in runs
-        )
+        self._own = _still_there(own, cluster)
         self._lost = len(own) - len(self._own)
         self._requests = requests
         self._sampling = sampling
-        if past is None:
-            self._past = past_of(cluster)
-        else:
-            self._past = past
-        if sampling.runs == "mixed":
-            ways: tuple[str, ...] = TURNS
-        else:
-            ways = (sampling.runs,)
+        self._past = past_of(cluster) if past is None else past
+        ways = TURNS if sampling.runs == "mixed" else (sampling.runs,)
         self._runs = [RunPredictor(self._past, way) for way in ways]
         self._known_errors = errors
         self._failures = self._failures_to_draw()
@@ -205,11 +194,14 @@ class SampledFutures:
             run[r.HORIZON] = run[r.LIMIT] + 1
         terms = self._requests.numbers(self._errors.late(future))
         end = cluster.play(play.rollout, run, *self._groups(course), terms)
+        return self._course_end(int(end), int(run[r.NODE_S]))
+
+    def _course_end(self, end: int, node_s: int) -> CourseEnd:
         if end == play.STUCK:
             return CourseEnd(NEVER_S, NEVER_S)
         if end == play.NO_ROOM:
             return CourseEnd(play.NO_ROOM, 0)
-        return CourseEnd(int(end) - self._cluster.now_s, int(run[r.NODE_S]))
+        return CourseEnd(end - self._cluster.now_s, node_s)
 
     def _started(self, course: Course, future: int, events: int) -> Ints:
         """The run as it is, with the course's first jobs about to be submitted, and room for
@@ -244,9 +236,7 @@ class SampledFutures:
         run[r.MOST_NODES] = self._most_nodes(course)
         run[r.PER_NODE] = view.work.shape.cores
         run[r.LEEWAY_ROUNDS] = _LEEWAY_ROUNDS
-        run[r.SIZES] = _SIZES_WITHOUT_PLAN
-        if cluster.keeps_plan:
-            run[r.SIZES] = cluster.nodes
+        run[r.SIZES] = cluster.nodes if cluster.keeps_plan else _SIZES_WITHOUT_PLAN
         run[r.LONGEST] = self._requests.longest_s
 
     def _submit(self, run: Ints, plans: Sequence[JobPlan]) -> None:
@@ -262,7 +252,7 @@ class SampledFutures:
             run[mine + r.HOME] = row
             pool[at : at + size] = mine
             rows[row] = 0
-            rows[row, [r.NODES, r.REQUESTED, r.RUN]] = plan.nodes, plan.requested_s, plan.run_s
+            rows[row, [r.NODES, r.REQUESTED, r.RUN]] = _numbers(plan)
             rows[row, [r.OPEN, r.AT, r.SIZE]] = size, at, size
             at += size
         run[r.JOBS] = own + len(plans)
@@ -288,21 +278,23 @@ class SampledFutures:
             self._erring[future] = fixed, np.sort(ends)
         return self._erring[future]
 
+    def _luck(self, number: int) -> int:
+        """The seed of one future."""
+        seed = f"{self._sampling.seed}/{self._cluster.now_s}/{number}"
+        return int.from_bytes(hashlib.sha256(seed.encode()).digest()[:8], "big")
+
     def _future(self, number: int) -> Cluster:
         """The cluster of one future, with those who arrive; kept, since many courses are played in
         it."""
         if number not in self._drawn:
-            seed = f"{self._sampling.seed}/{self._cluster.now_s}/{number}"
-            luck = int.from_bytes(hashlib.sha256(seed.encode()).digest()[:8], "big")
+            luck = self._luck(number)
             draw = np.random.default_rng(luck)
             runs = self._runs[number % len(self._runs)]
             now = self._cluster.now_s
             cluster = self._cluster.redrawn(
                 lambda asked, elapsed_s: runs.draw(asked, elapsed_s, draw), self._room
             )
-            days = 0
-            if self._sampling.arrivals:
-                days = _DAYS
+            days = _DAYS if self._sampling.arrivals else 0
             coming = arrivals(self._past, now, runs, days, draw)
             failing = self._failures.draw(luck, self._cluster.nodes, now, now + _DAYS * DAY_S)
             self._drawn[number] = cluster.with_arrivals(coming, failing)
@@ -369,12 +361,8 @@ class SampledFutures:
         running = list(since)
         tasks[running, r.UNTIL] = now + 1  # of which each future says more
         row[r.NUMBER] = job.number
-        row[r.NODES] = job.plan.nodes
-        row[r.REQUESTED] = job.plan.requested_s
-        row[r.RUN] = job.plan.run_s
-        row[r.STAGE] = r.WAITING
-        if job.is_running:
-            row[r.STAGE] = r.RUNNING
+        row[[r.NODES, r.REQUESTED, r.RUN]] = _numbers(job.plan)
+        row[r.STAGE] = r.RUNNING if job.is_running else r.WAITING
         row[r.BEGAN] = now
         row[r.EXPECTED_END] = job.expected_end_s
         row[r.FREE] = max(
@@ -428,3 +416,15 @@ def _times(tasks: Ints, factors: NDArray[np.float64]) -> Ints:
     """What tasks take, in whole seconds, if they are off by these factors."""
     times: Ints = np.maximum(1, np.ceil(tasks[:, r.EXPECTED] * factors)).astype(np.int64)
     return times
+
+
+def _still_there(own: Sequence[OwnJob], cluster: Cluster) -> tuple[OwnJob, ...]:
+    """A run hears of several changes one by one: some jobs are not there any more."""
+    runs = cluster.clients_there()
+    runs[r.ELSEWHERE] = True
+    return tuple(replace(job, is_running=runs[job.number]) for job in own if job.number in runs)
+
+
+def _numbers(plan: JobPlan) -> tuple[int, int, int]:
+    """What a row has of it: nodes, requested time and run time."""
+    return plan.nodes, plan.requested_s, plan.run_s

@@ -117,10 +117,9 @@ class Ahead:
         cluster = with_clients(snapshot, known, self.observer.observed.user, self._twin.policy)
         if cluster is None or len(known) < len(own):  # just submitted, and not in the reading yet
             return None
-        mine = [
-            _shifted(own[job_id], -number, snapshot.at_s) for number, job_id in enumerate(known, 1)
-        ]
-        mine += [_shifted(job, job.number, snapshot.at_s) for job in elsewhere]
+        numbered = [(-number, own[job_id]) for number, job_id in enumerate(known, 1)]
+        numbered += [(job.number, job) for job in elsewhere]
+        mine = [_shifted(job, number, snapshot.at_s) for number, job in numbered]
         past = self.observer.observed.past()
         errors = self._errors()
         return lambda sampling: LiveFutures(

@@ -18,6 +18,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from windrow.foresight.bootstrap import stretched
 from windrow.foresight.past import DAY_S, QueuePast
@@ -106,25 +107,25 @@ class Observed:
         goes as expected."""
         return self.ends >= ENOUGH_ENDS and self.known_s >= min(DAY_S, ENOUGH_TIMES * length_s)
 
+    def _submissions(self, known_s: int) -> NDArray[np.int64]:
+        """Who was there before the first look did not arrive: they come first, and before the
+        time that is known."""
+        ago = [self._ago(job.submitted_s) for job in self.jobs.values()]
+        came = np.array(ago, dtype=np.float64)
+        return np.where(np.isnan(came), -known_s - 1, -np.nan_to_num(came)).astype(np.int64)
+
     def past(self) -> QueuePast:
         """The past as futures want it: times count from now, and those in which no one looked are
         left out.
 
         Less than a day is stretched to a week.
         """
-        came = np.array(
-            [self._ago(job.submitted_s) for job in self.jobs.values()], dtype=np.float64
-        )
         known_s = int(self.known_s)
-        # Who was there before the first look did not arrive: they come first, and before the time
-        # that is known.
-        submit = np.where(np.isnan(came), -known_s - 1, -np.nan_to_num(came)).astype(np.int64)
+        submit = self._submissions(known_s)
         found = [(j.nodes, j.requested_s, _whole(j), self.user(j.user)) for j in self.jobs.values()]
         rows = np.column_stack([submit, np.array(found, dtype=np.int64).reshape(-1, 4)])
         past = QueuePast(rows[np.argsort(submit, kind="stable")], -known_s)
-        if known_s >= DAY_S:
-            return past
-        return stretched(past)
+        return past if known_s >= DAY_S else stretched(past)
 
     def _ago(self, at_s: float) -> float:
         """How much of the known time has gone by since then; NaN if that is not part of it."""

@@ -63,6 +63,13 @@ class Failures:
     log: str = ""
     recorded: Rows = ()
 
+    def _check_attempts(self) -> None:
+        if not 0 <= self.tasks <= 0.5 or not 0 <= self.slow <= 0.5:
+            raise UserError(
+                "at most half of the attempts at tasks can fail or be slow, not "
+                f"{self.tasks + self.slow:.0%}"
+            )
+
     def __post_init__(self) -> None:
         if self.nodes_s is not None and not self.nodes_s >= 1:
             raise UserError(
@@ -77,11 +84,7 @@ class Failures:
                 "the shape of the times between failures must be from 0.1 to 20, not "
                 f"{self.shape:g}"
             )
-        if not 0 <= self.tasks <= 0.5 or not 0 <= self.slow <= 0.5:
-            raise UserError(
-                "at most half of the attempts at tasks can fail or be slow, not "
-                f"{self.tasks + self.slow:.0%}"
-            )
+        self._check_attempts()
         _refuse_often("agents", self.agents_s)
         _refuse_often("manager", self.manager_s)
         _refuse_often("queue", self.queue_s)

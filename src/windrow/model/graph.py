@@ -112,9 +112,8 @@ def order_and_levels(parents: Adjacency, children: Adjacency) -> tuple[Ints, Int
         below = levels[v] + 1
         for c in index[start[v] : start[v + 1]]:
             waiting[c] -= 1
-            if (
-                waiting[c] == 0
-            ):  # v is its last parent, and since vertices come level by level, one of the deepest
+            if waiting[c] == 0:
+                # v is its last parent, and since vertices come level by level, one of the deepest
                 levels[c] = below
                 order.append(c)
     if len(order) < len(waiting):

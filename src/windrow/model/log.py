@@ -113,6 +113,9 @@ class Log:
                 f"log {self.name}: a machine has 1 to {NODES_MAX:,} nodes, not "
                 f"{self.machine_nodes:,}"
             )
+        self._check_times()
+
+    def _check_times(self) -> None:
         longest = np.maximum(np.maximum(self.run_s, self.requested_s), self.submit_s)
         self._refuse(longest > LOG_TIME_S_MAX, f"has a time beyond {LOG_TIME_S_MAX:,} s")
         is_short = (self.run_s < 1) | (self.requested_s < 1)

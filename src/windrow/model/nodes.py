@@ -135,19 +135,20 @@ class Nodes:
             cost = cost.plus(Need(shape.cores, counts=shape.counts))
         return cost
 
+    def _tried(self, first: Sequence[int]) -> list[_Node]:
+        """Those first, in their order, then the others."""
+        return sorted(
+            self._left,
+            key=lambda node: first.index(node.place) if node.place in first else len(first),
+        )
+
     def room(self, need: Need, first: Sequence[int] = ()) -> tuple[int, ...]:
         """The nodes where it can start, or none; for a share of a node, these are tried `first`."""
         rest = _rest(need)
         if need.nodes == 0:
             cores = need.cores
             memory_bytes = need.memory_bytes
-            left = self._left
-            if first:
-                left = sorted(
-                    left,
-                    key=lambda node: first.index(node.place) if node.place in first else len(first),
-                )
-            for node in left:
+            for node in self._tried(first) if first else self._left:
                 if (
                     node.cores >= cores
                     and node.memory_bytes >= memory_bytes

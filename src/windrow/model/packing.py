@@ -106,6 +106,10 @@ class Packing:
         others = [kind for kind in self._offered if kind[1] == _NONE]
         return [*self._start(near, at_data=True), *self._start(others), *self._start(near)]
 
+    def _near(self, need: Need, place: int) -> tuple[int, ...]:
+        """This node, if it has room."""
+        return (place,) if self.nodes.has_room(need, place) else ()
+
     def _start(
         self, kinds: Iterable[Kind], *, at_data: bool = False
     ) -> list[tuple[int, tuple[int, ...]]]:
@@ -115,12 +119,10 @@ class Packing:
         heapify(open_kinds)
         while open_kinds:
             need, near = kind = heappop(open_kinds)[1]
-            if not at_data:
-                places = self.nodes.room(need)
-            elif self.nodes.has_room(need, near):
-                places = (near,)
+            if at_data:
+                places = self._near(need, near)
             else:
-                places = ()
+                places = self.nodes.room(need)
             if not places or not self._is_allowed(need, places):
                 continue
             tasks = self._offered[kind]

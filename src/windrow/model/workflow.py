@@ -366,12 +366,14 @@ class Workflow:
         plain = [Need(cores, memory, nodes, disk) for cores, memory, nodes, disk in rows]
         if not self.counts:
             return plain
-        counts = zip(*(column[tasks].tolist() for column in self.counts.values()), strict=True)
-        named = (
-            tuple((name, n) for name, n in zip(self.counts, row, strict=True) if n)
-            for row in counts
-        )
+        named = self._named_counts(tasks)
         return [need._replace(counts=of_each) for need, of_each in zip(plain, named, strict=True)]
+
+    def _named_counts(self, tasks: Ints | slice) -> Iterator[tuple[tuple[str, int], ...]]:
+        """Of each task, those that it needs."""
+        counts = zip(*(column[tasks].tolist() for column in self.counts.values()), strict=True)
+        for row in counts:
+            yield tuple((name, n) for name, n in zip(self.counts, row, strict=True) if n)
 
     @cached_property
     def resources(self) -> tuple[str, ...]:
@@ -453,9 +455,8 @@ class Workflow:
         sizes = np.array([file.size_bytes for file in self.files], dtype=np.float64)
         writer = self.writers
         edges = np.append(self.parents.sources() * len(self) + self.parents.index, -1)
-        order = np.argsort(edges)
         read = self.inputs.sources() * len(self) + writer[self.inputs.index]
-        at = order[np.searchsorted(edges, read, sorter=order).clip(max=len(edges) - 1)]
+        at = _places(edges, read)
         known = (edges[at] == read) & (writer[self.inputs.index] >= 0)
         total = np.bincount(at[known], sizes[self.inputs.index[known]], minlength=len(edges))
         return _column(total[:-1], np.int64)
@@ -609,10 +610,7 @@ class _Names:
             self.files[one.id] = number
             self.has_temporary |= one.keep is False
             self.has_bound |= bool(one.stays)
-        made = workflow.outputs
-        begin = int(made.start[task])
-        writers = np.repeat(np.arange(task, len(workflow)), np.diff(made.start[task:]))
-        self.makers.update(zip(made.index[begin:].tolist(), writers.tolist(), strict=True))
+        self.makers |= _makers(workflow.outputs, task)
         self.size = (len(workflow), len(workflow.files))
 
 
@@ -705,3 +703,17 @@ def _some(names: Sequence[str], total: int | None = None) -> str:
     if total > 5:
         return f"{shown} and {total - 5} more"
     return shown
+
+
+def _places(sought_in: Ints, values: Ints) -> Ints:
+    """Where each value stands, if it does, else anywhere."""
+    order = np.argsort(sought_in)
+    found = np.searchsorted(sought_in, values, sorter=order).clip(max=len(sought_in) - 1)
+    return np.asarray(order[found], dtype=np.int64)
+
+
+def _makers(outputs: Adjacency, first: int) -> dict[int, int]:
+    """The task that makes each file, of tasks from the first on."""
+    begin = int(outputs.start[first])
+    writers = np.repeat(np.arange(first, outputs.vertices), np.diff(outputs.start[first:]))
+    return dict(zip(outputs.index[begin:].tolist(), writers.tolist(), strict=True))

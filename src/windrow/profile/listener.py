@@ -105,6 +105,31 @@ def listen(command: Sequence[str], hear: Call, **how: Any) -> tuple[int, float, 
     Returns exit code, seconds of processor and bytes of memory. OSError if the system does not
     allow listening.
     """
+    child, word, passed = _launched(command, how)
+    try:
+        status, used = _serve(passed[0], child.pid, hear)
+    except BaseException:
+        # an interrupt too: a child without a listener would hang in its next call
+        child.kill()
+        child.wait()
+        raise
+    finally:
+        os.close(passed[0])
+    child.returncode = os.waitstatus_to_exitcode(status)
+    # without the start of this program
+    seconds = used.ru_utime + used.ru_stime - struct.unpack("d", word)[0]
+    return child.returncode, max(0.0, seconds), used.ru_maxrss * 1024
+
+
+def _is_old() -> bool:
+    """Whether the system is a Linux before 5.9."""
+    return tuple(map(int, platform.release().split("-")[0].split(".")[:2])) < (5, 9)
+
+
+def _launched(
+    command: Sequence[str], how: dict[str, Any]
+) -> tuple[subprocess.Popen[Any], bytes, list[int]]:
+    """The child, what it said when it was about to start the command, and the listener."""
     ours, theirs = socket.socketpair()
     launch = [sys.executable, "-I", "-S", __file__, str(theirs.fileno()), *command]
     with ours:
@@ -114,27 +139,12 @@ def listen(command: Sequence[str], hear: Call, **how: Any) -> tuple[int, float, 
     if not passed:
         child.wait()
         raise OSError(errno.EPERM, word.decode() or "the command could not be started")
-    try:
-        status, used = _serve(passed[0], child.pid, hear)
-    except (
-        BaseException
-    ):  # an interrupt too: a child without a listener would hang in its next call
-        child.kill()
-        child.wait()
-        raise
-    finally:
-        os.close(passed[0])
-    child.returncode = os.waitstatus_to_exitcode(status)
-    seconds = (
-        used.ru_utime + used.ru_stime - struct.unpack("d", word)[0]
-    )  # without the start of this program
-    return child.returncode, max(0.0, seconds), used.ru_maxrss * 1024
+    return child, word, passed
 
 
 def _serve(listener: int, child: int, hear: Call) -> tuple[int, Any]:
     """Until no process is left that has the filter. The system says so; before Linux 5.9, the end
     of the child does."""
-    is_old = tuple(map(int, platform.release().split("-")[0].split(".")[:2])) < (5, 9)
     names = {number: name for name, number in _MACHINES[platform.machine()][2].items()}
     ended: tuple[int, int, Any] = (0, 0, None)
     poll = select.poll()
@@ -146,7 +156,7 @@ def _serve(listener: int, child: int, hear: Call) -> tuple[int, Any]:
             continue
         if not ended[0]:  # a dead child has the filter, before Linux 6.11, until it is waited for
             ended = os.wait4(child, 0 if found else os.WNOHANG)
-        if found or (ended[0] and is_old):
+        if found or (ended[0] and _is_old()):
             return ended[1:]
 
 

@@ -37,17 +37,20 @@ class Amount:
     static: int
 
 
+def _reach(group: Ints, end: Ints) -> Ints:
+    """The furthest end of the group so far, at each range."""
+    values, rank = np.unique(end, return_inverse=True)
+    ahead = group * len(values)
+    return np.asarray(values[np.maximum.accumulate(rank + ahead) - ahead], dtype=np.int64)
+
+
 def merged(group: Ints, start: Ints, end: Ints) -> tuple[Ints, Ints, Ints]:
     """The union of the ranges of each group, as ranges that neither touch nor overlap, in order."""
     order = np.lexsort((start, group))
     group = group[order]
     start = start[order]
     end = end[order]
-    values, rank = np.unique(end, return_inverse=True)
-    ahead = group * len(values)
-    reach = (
-        values[np.maximum.accumulate(rank + ahead) - ahead] if len(end) else end
-    )  # the furthest end in the group
+    reach = _reach(group, end) if len(end) else end
     begins = np.ones(len(end), dtype=bool)
     begins[1:] = (group[1:] != group[:-1]) | (start[1:] > reach[:-1])
     at = np.flatnonzero(begins)
@@ -171,14 +174,19 @@ def _ranges(use: Ints, start: Ints, moved: Ints) -> tuple[Ints, Ints, Ints]:
 def _distances(file: Ints, first: Ints, end: Ints) -> Ints:
     """How many accesses to blocks there are of each stack distance, if blocks from `first` to `end`
     of these files are accessed one after the other."""
-    # Blocks that are used, however far apart, are numbered one by one.
+    numbers, blocks = _numbered(file, first, end)
+    total = int((end - first).sum())
+    found = np.zeros(blocks + 1, dtype=np.int64)
+    room = np.zeros(blocks + total + 1, dtype=np.int64)
+    with in_python(really=not is_loaded() and total < _FEW_ACCESSES):
+        distances(numbers, end - first, room[:blocks], room[blocks:], found)
+    return found
+
+
+def _numbered(file: Ints, first: Ints, end: Ints) -> tuple[Ints, int]:
+    """The first blocks by numbers that blocks which are used, however far apart, have one by one;
+    and how many these are."""
     of, low, high = merged(file, first, end)
     at = np.searchsorted(of * end.max() + low, file * end.max() + first, side="right") - 1
     before = np.cumsum(high - low)
-    total = int((end - first).sum())
-    found = np.zeros(before[-1] + 1, dtype=np.int64)
-    room = np.zeros(before[-1] + total + 1, dtype=np.int64)
-    numbers = (before - high)[at] + first
-    with in_python(really=not is_loaded() and total < _FEW_ACCESSES):
-        distances(numbers, end - first, room[: before[-1]], room[before[-1] :], found)
-    return found
+    return (before - high)[at] + first, int(before[-1])

@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from windrow.model.graph import Ints
 from windrow.model.trace import MAP_READ, Files
 from windrow.model.wording import listed
 from windrow.profile.measures import Mask, Measures
@@ -95,13 +96,8 @@ def _undeclared(measures: Measures, number: int) -> str:
 def _seen(measures: Measures) -> dict[int, _Seen]:
     """When each file was written and read. Rows of a trace, and so its uses, are in order, stage
     after stage."""
-    rows = np.arange(len(measures.rows))
     found = dict[int, _Seen]()
-    first = np.full(len(measures.file), len(rows))
-    last = np.zeros(len(measures.file), dtype=np.int64)
-    np.minimum.at(first, measures.use_of_row, rows)
-    np.maximum.at(last, measures.use_of_row, rows)
-    columns = (measures.file, measures.pipeline, measures.is_write, first, last)
+    columns = (measures.file, measures.pipeline, measures.is_write, *_rows_of_uses(measures))
     for number, pipeline, is_write, begin, end in zip(
         *(column.tolist() for column in columns), strict=True
     ):
@@ -112,6 +108,16 @@ def _seen(measures: Measures) -> dict[int, _Seen]:
     return found
 
 
+def _rows_of_uses(measures: Measures) -> tuple[Ints, Ints]:
+    """The first and the last row of each use."""
+    rows = np.arange(len(measures.rows))
+    first = np.full(len(measures.file), len(rows))
+    last = np.zeros(len(measures.file), dtype=np.int64)
+    np.minimum.at(first, measures.use_of_row, rows)
+    np.maximum.at(last, measures.use_of_row, rows)
+    return first, last
+
+
 def _role(roles: Roles, files: Files, number: int, seen: _Seen) -> Role | None:
     """By rules 1 to 3; None for a file that was only read."""
     path = files.paths[number]
@@ -119,9 +125,7 @@ def _role(roles: Roles, files: Files, number: int, seen: _Seen) -> Role | None:
     if not written and not files.changed[number] and not files.gone[number]:
         return None
     if not files.made[number]:
-        how = "changed in place"
-        if files.gone[number]:
-            how = "deleted"
+        how = "deleted" if files.gone[number] else "changed in place"
         roles.warnings.append(
             f"{path} was there before and is {how}: the task cannot safely run again"
         )
@@ -134,9 +138,7 @@ def _role(roles: Roles, files: Files, number: int, seen: _Seen) -> Role | None:
             f"{path} is written by {len(written)} pipelines: they cannot run at the same time"
         )
     is_read_later = any(read_last.get(pipeline, -1) > at for pipeline, at in written.items())
-    if is_read_later or files.gone[number]:
-        return PIPELINE
-    return ENDPOINT
+    return PIPELINE if is_read_later or files.gone[number] else ENDPOINT
 
 
 def _shared(written: Mapping[int, int], read: Mapping[int, int]) -> str:

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from windrow.model.size import format_size
+from windrow.model.trace import Trace
 from windrow.model.wording import count
 from windrow.profile.measures import MILLION, Measures
 from windrow.profile.roles import Roles
@@ -37,10 +38,7 @@ def summary(measures: Measures, roles: Roles, mips: float = 2000.0) -> Told:
     """Everything, ready for JSON. `mips`: of the processor that instructions are turned into time
     by."""
     trace = measures.trace
-    of = [
-        [n for n, stage in enumerate(trace.stages) if stage.pipeline == p]
-        for p in range(trace.pipelines)
-    ]
+    of = _stages_by_pipeline(trace)
     totals = [_row(measures, roles, numbers, "total") for numbers in of]
     scalability = nodes(_without_system(totals[0], measures, roles, of[0]), mips)
     return {
@@ -57,6 +55,13 @@ def summary(measures: Measures, roles: Roles, mips: float = 2000.0) -> Told:
         ),
         "warnings": roles.warnings,
     }
+
+
+def _stages_by_pipeline(trace: Trace) -> list[list[int]]:
+    return [
+        [n for n, stage in enumerate(trace.stages) if stage.pipeline == p]
+        for p in range(trace.pipelines)
+    ]
 
 
 def _row(measures: Measures, roles: Roles, numbers: list[int], name: str) -> Told:
@@ -118,20 +123,20 @@ def _files(measures: Measures, roles: Roles) -> list[Told]:
     columns = measures.files()
     found = []
     for number, role in roles.of.items():
-        facts: Told = {
-            "path": files.paths[number],
-            "role": role,
-            "is_guess": number in roles.guessed,
-        }
-        facts |= {name: int(column[number]) for name, column in columns.items()}
-        facts |= {
-            "is_new": files.made[number],
-            "is_deleted": files.gone[number],
-            "operations": measures.by_file[number],
-        }
-        uses = {"r": facts.pop("read_uses"), "w": facts.pop("written_uses")}
-        facts["ways"] = "".join(way for way, number in uses.items() if number > 0)
-        found.append(facts)
+        figures = {name: int(column[number]) for name, column in columns.items()}
+        uses = {"r": figures.pop("read_uses"), "w": figures.pop("written_uses")}
+        found.append(
+            {
+                "path": files.paths[number],
+                "role": role,
+                "is_guess": number in roles.guessed,
+                **figures,
+                "is_new": files.made[number],
+                "is_deleted": files.gone[number],
+                "operations": measures.by_file[number],
+                "ways": "".join(way for way, times in uses.items() if times > 0),
+            }
+        )
     return sorted(
         found, key=lambda file: (-file["read_bytes"] - file["written_bytes"], -file["static_bytes"])
     )

@@ -11,6 +11,7 @@ import os
 import socket
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from windrow.errors import OutsideError, UserError
@@ -31,19 +32,15 @@ class RunLock:
         with disk_faults(f"{path} cannot be written"):
             self._fd = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
         until = time.monotonic() + wait_s
+        word = refusal or partial(_is_managed, path)
         while not _try(self._fd, path):
             if time.monotonic() >= until:
                 holder = _name(self._fd)
                 os.close(self._fd)
-                raise UserError(
-                    refusal(holder)
-                    if refusal
-                    else f"{path.parent.name} is being managed by {holder}; {_FIX}"
-                )
+                raise UserError(word(holder))
             time.sleep(_RETRY_S)
-        with contextlib.suppress(
-            OSError
-        ):  # on a full disk the lock holds, too; only its name is missing
+        # on a full disk the lock holds, too; only its name is missing
+        with contextlib.suppress(OSError):
             os.ftruncate(self._fd, 0)
             os.pwrite(self._fd, f"process {os.getpid()} on {socket.gethostname()}".encode(), 0)
 
@@ -88,3 +85,7 @@ def _try(descriptor: int, path: Path, kind: int = fcntl.LOCK_EX) -> bool:
             "that has locks"
         ) from error
     return True
+
+
+def _is_managed(lock: Path, holder: str) -> str:
+    return f"{lock.parent.name} is being managed by {holder}; {_FIX}"

@@ -14,7 +14,7 @@ from __future__ import annotations
 import posixpath
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from math import inf
@@ -221,6 +221,19 @@ def visible_wait_s(run: RecordedRun) -> float:
     return max(0.0, run.makespan_s - sum(end - begin for begin, end in _at_work(run, run.begun_s)))
 
 
+def _worked(at_work: Sequence[tuple[float, float]]) -> Callable[[float], float]:
+    """For how long tasks had run until a moment; `at_work` are the times at which some ran."""
+    before = list(accumulate((end - begin for begin, end in at_work), initial=0.0))
+
+    def worked_s(at_s: float) -> float:
+        i = bisect_right(at_work, (at_s, inf)) - 1
+        if i >= 0:
+            return before[i] + min(at_s, at_work[i][1]) - at_work[i][0]
+        return 0.0
+
+    return worked_s
+
+
 def queue_waits_s(run: RecordedRun) -> tuple[float, float]:
     """How long jobs that started had waited in the queue, summed; and for how much of it tasks of
     the run ran."""
@@ -230,16 +243,7 @@ def queue_waits_s(run: RecordedRun) -> tuple[float, float]:
         for j in jobs
         if j.submitted_s is not None and j.started_s is not None
     ]
-    at_work = _at_work(run, 0.0)
-    before = list(accumulate((end - begin for begin, end in at_work), initial=0.0))
-
-    def worked_s(at_s: float) -> float:
-        """For how long tasks had run until then."""
-        i = bisect_right(at_work, (at_s, inf)) - 1
-        if i >= 0:
-            return before[i] + min(at_s, at_work[i][1]) - at_work[i][0]
-        return 0.0
-
+    worked_s = _worked(_at_work(run, 0.0))
     total = sum(max(0.0, started - submitted) for submitted, started in waits)
     return total, sum(
         max(0.0, worked_s(started) - worked_s(submitted)) for submitted, started in waits

@@ -13,6 +13,7 @@ from collections.abc import Container, Iterable
 from dataclasses import dataclass, field
 
 from windrow.model import Workflow
+from windrow.model.attempt import Attempt
 from windrow.story import events as e
 from windrow.story.journal import Record
 
@@ -26,13 +27,16 @@ class LocalPlaces:
     committed: set[tuple[str, int]] = field(default_factory=set)
     """Files that were, each with its job, and have come to the shared file system since."""
 
+    def _made(self, task: int, attempt: Attempt | None) -> None:
+        if attempt is not None:
+            self.at |= dict.fromkeys(attempt.local, attempt.job)
+            self._maker |= dict.fromkeys(attempt.local, task)
+
     def note(self, record: Record) -> None:
         """Take in what happened."""
         event = record.event
-        attempt = record.attempt
-        if isinstance(event, e.TaskFinished) and attempt is not None and attempt.local:
-            self.at |= dict.fromkeys(attempt.local, attempt.job)
-            self._maker |= dict.fromkeys(attempt.local, event.task)
+        if isinstance(event, e.TaskFinished):
+            self._made(event.task, record.attempt)
         elif self.at and isinstance(event, e.TaskUndone):
             self._forget(name for name, maker in self._maker.items() if maker == event.task)
         elif self.at and isinstance(event, e.FilesMoved | e.FilesGone):

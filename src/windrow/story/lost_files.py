@@ -50,9 +50,7 @@ def lost_files(
     workflow = runnable.workflow
     steps = runnable.steps
     is_gone = is_gone or is_gone_from
-    found: dict[int, LostFile] = {}
-    if results:
-        found = _lost_results(runnable, is_done, is_gone)
+    found = _lost_results(runnable, is_done, is_gone) if results else {}
     stack = sorted({*left, *found}, reverse=True)
     while stack:
         reader = stack.pop()

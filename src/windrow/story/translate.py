@@ -197,17 +197,13 @@ def ending(
     """
     at_s = end_s(None if status is None else status.ended_s, alive_s)
     if last_word is not None and (node := last_word.lost_node):
-        killed = e.JobKilled(
-            int(at_s), job, why=last_word.words, cause=Cause.NODE_FAILED, node=node
-        )
+        killed = e.JobKilled(int(at_s), job, Cause.NODE_FAILED, last_word.words, node)
         return Record(killed, {"state": "node lost", "agent": last_word}, at_s)
     if status is None:
         return _forgotten(job, at_s, was_asked=was_asked, last_word=last_word)
     event: e.JobEvent = e.JobEnded(int(at_s), job)
     if not _has_ended_well(status, last_word, was_asked=was_asked):
-        cause, why = _why_killed(status, last_word, printed)
-        node = _blamed(cause, status.hosts, last_word)
-        event = e.JobKilled(int(at_s), job, cause, why, node)
+        event = _killed(int(at_s), job, status, last_word, printed)
     detail: dict[str, object] = {
         "state": str(status.state),
         "reason": status.reason,
@@ -267,3 +263,10 @@ def _blamed(cause: Cause, hosts: tuple[str, ...], last_word: Leaving | None) -> 
     if cause is Cause.NODE_FAILED and len(hosts) == 2:
         return hosts[1]
     return ""
+
+
+def _killed(
+    at: int, job: int, status: JobStatus, last_word: Leaving | None, printed: str
+) -> e.JobKilled:
+    cause, why = _why_killed(status, last_word, printed)
+    return e.JobKilled(at, job, cause, why, _blamed(cause, status.hosts, last_word))

@@ -25,10 +25,7 @@ def nothing_can_start(story: RunStory) -> str:
     if not alive or len(lasting) < len(alive):
         return ""
     number, job = lasting[0]
-    if len(lasting) > 1:
-        more = f", and {len(lasting) - 1} more like it"
-    else:
-        more = ""
+    more = f", and {len(lasting) - 1} more like it" if len(lasting) > 1 else ""
     fix = reason(job.reason).fix.replace("JOBID", job.id or "JOBID")
     return (
         f"nothing of this run can start: job {number} ({job.id}) waits because "

@@ -116,6 +116,13 @@ class Pool:
         """Its running tasks, ascending."""
         return sorted(self._workflows[number].running)
 
+    def _ready(self, event: WorkflowArrived) -> Ready:
+        """Where its tasks wait until they start, in the order in which they should."""
+        ranks = self._selection(event.workflow)
+        if ranks is None:
+            return RandomReady(first_draw(self._seed, event.number))
+        return RankedReady(ranks)
+
     def _arrive(self, event: WorkflowArrived) -> None:
         workflow = event.workflow
         widest = int(workflow.cores.max())
@@ -124,12 +131,7 @@ class Pool:
                 f"{workflow.name} has a task of {widest} cores, but the pool has {self.slots}"
             )
         assert event.number not in self._workflows, "numbers name workflows"
-        ranks = self._selection(workflow)
-        ready = (
-            RandomReady(first_draw(self._seed, event.number))
-            if ranks is None
-            else RankedReady(ranks)
-        )
+        ready = self._ready(event)
         length = length_s(workflow, self._estimates.runtimes_s(event.number, workflow), self.slots)
         place = (self.policy.place(event.at_s, length), self._arrived)
         queued = _Queued(event.number, Progress(workflow), ready, place)
