@@ -25,13 +25,15 @@ _WIDTH = 960
 _LEFT = 122
 _ROW = 44
 _MOST_MARKS = 60
+Summary = dict[str, Any]
+_DOTS = "stroke-width: 6; stroke-linecap: round; stroke-opacity: .55"
 
 
 def _spread(comparison: Comparison, unit_s: float, unit: str) -> tuple[str, str]:
     """One row per strategy: a dot for each run, the middle eight tenths as a bar, the mean as a
     mark."""
     names = comparison.strategies
-    longest = max(float(comparison.column(name, "makespan_s").max()) for name in names) / unit_s
+    longest = _longest_s(comparison) / unit_s
     frame = _frame(
         _LEFT, _WIDTH - _LEFT - 30, len(names), count_axis(longest, f"makespan in {unit}")
     )
@@ -56,12 +58,11 @@ def _spread_row(frame: Frame, row: int, name: str, makespans: Floats) -> list[st
     colour = row % plot.COLOURS
     low, middle, high = frame.across(np.percentile(makespans, [10, 50, 90])).tolist()
     dots = "".join(f"M{x:.1f} {y:.1f}h0" for x in frame.across(makespans).tolist())
-    style = "stroke-width: 6; stroke-linecap: round; stroke-opacity: .55"
     return [
         plot.text(_LEFT - 10, y + 4, name, "end strong"),
         plot.box(f"area c{colour}", low, y - 11, high - low, 22),
         f'<path class="line c{colour}" d="M{middle:.1f} {y - 11:.1f}v22"/>',
-        f'<path class="line c{colour}" style="{style}" d="{dots}"/>',
+        f'<path class="line c{colour}" style="{_DOTS}" d="{dots}"/>',
     ]
 
 
@@ -85,10 +86,7 @@ def _shares(comparison: Comparison, unit_s: float, unit: str) -> tuple[str, str]
         makespan = s["makespan_s_mean"] / unit_s
         hint = f"{name}: {idle:,.1f} of {makespan:,.1f} {unit} no task ran"
         parts += _split(time, y, i, idle, makespan, hint)
-        unused_h = s["idle_node_h_mean"] + s["lost_node_h_mean"]
-        allocated_h = s["allocated_node_h_mean"]
-        hint = f"{name}: {unused_h:,.1f} of {allocated_h:,.1f} node-hours idle or lost"
-        parts += _split(nodes, y, i, unused_h, allocated_h, hint)
+        parts += _node_hours(nodes, y, i, s)
     caption = (
         "Left: the mean makespan; pale is the time in which no task ran, because jobs waited. "
         "Right: the node-hours "
@@ -100,13 +98,25 @@ def _shares(comparison: Comparison, unit_s: float, unit: str) -> tuple[str, str]
     ), caption
 
 
+def _through(frame: Frame, times: Floats, hours: Floats, name: str, colour: int) -> Iterator[str]:
+    """The line of one strategy."""
+    yield plot.line(frame, times, hours, colour, thin=True)
+    if len(times) <= _MOST_MARKS:
+        hints = [f"{name}: {value:,.1f} h" for value in hours]
+        yield plot.markers(frame, times, hours, colour, hints)
+
+
+def _node_hours(frame: Frame, y: float, colour: int, s: Summary) -> list[str]:
+    unused = s["idle_node_h_mean"] + s["lost_node_h_mean"]
+    allocated = s["allocated_node_h_mean"]
+    hint = f"{s['strategy']}: {unused:,.1f} of {allocated:,.1f} node-hours idle or lost"
+    return _split(frame, y, colour, unused, allocated, hint)
+
+
 def _over_time(comparison: Comparison) -> tuple[str, str, str]:
     """A line per strategy through the makespans at the submission times."""
     times = np.array(comparison.times_s, dtype=np.float64)
-    longest = (
-        max(float(comparison.column(name, "makespan_s").max()) for name in comparison.strategies)
-        / 3600
-    )
+    longest = _longest_s(comparison) / 3600
     x = time_axis(
         float(times[0]), float(times[-1]), "from the log's first submission to the workflow's"
     )
@@ -114,11 +124,7 @@ def _over_time(comparison: Comparison) -> tuple[str, str, str]:
     parts = [plot.axes(frame)]
     for i, name in enumerate(comparison.strategies):
         hours = comparison.column(name, "makespan_s") / 3600
-        colour = i % plot.COLOURS
-        parts.append(plot.line(frame, times, hours, colour, thin=True))
-        if len(times) <= _MOST_MARKS:
-            hints = [f"{name}: {value:,.1f} h" for value in hours]
-            parts.append(plot.markers(frame, times, hours, colour, hints))
+        parts += _through(frame, times, hours, name, i % plot.COLOURS)
     caption = (
         "Each mark is a run, submitted when the axis below says; the lower, the better. Where "
         "lines cross, the state "
@@ -129,6 +135,11 @@ def _over_time(comparison: Comparison) -> tuple[str, str, str]:
         caption,
         plot.legend(comparison.strategies),
     )
+
+
+def _longest_s(comparison: Comparison) -> float:
+    """The longest makespan of all runs."""
+    return max(float(comparison.column(name, "makespan_s").max()) for name in comparison.strategies)
 
 
 def _frame(left: float, width: float, rows: int, x: Axis) -> Frame:
@@ -142,9 +153,6 @@ def _split(frame: Frame, y: float, colour: int, pale: float, whole: float, hint:
         plot.box(f"bar {css}", left, y, middle - left, 24, hint),
         plot.box(f"area {css}", middle, y, right - middle, 24, hint),
     ]
-
-
-Summary = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,22 +256,9 @@ def _by_mean(comparison: Comparison) -> Iterator[str]:
             f"{unit.write(best['makespan_s_mean'])}."
         )
         return
-    lead = _Lead(comparison, best, others[0])
-    second = f"{lead.other['strategy']}, {unit.write(lead.other['makespan_s_mean'])}"
-    if lead.doubt:
-        yield f"Shortest mean makespans {over}: {first}, and {second}; {lead.doubt}."
-    else:
-        yield f"Best by mean makespan {over}: {first}; next {second}, so {percent(lead.less)} less."
-    if times > 1 and lead.less > 0:
-        ahead = f"ahead by {unit.write(lead.mean_s)} ± {unit.write(2 * lead.error_s)}"
-        yield (
-            f"In pairs at the same time, {best['strategy']} is {ahead} of "
-            f"{lead.other['strategy']} (two standard errors)."
-        )
+    yield from _Lead(comparison, best, others[0]).words(over)
     if times < _FEW_TIMES:
-        few = f"{times} submission times are few"
-        if times == 1:
-            few = "1 submission time is few"
+        few = "1 submission time is few" if times == 1 else f"{times} submission times are few"
         yield f"{few}: try more with --from, --to and --every."
 
 
@@ -271,6 +266,8 @@ class _Lead:
     """By how much the best strategy is ahead of another, in pairs at the same time."""
 
     def __init__(self, comparison: Comparison, best: Summary, other: Summary) -> None:
+        self._unit = unit_of(comparison)
+        self.best = best
         self.other = other
         self.less = 1 - best["makespan_s_mean"] / other["makespan_s_mean"]
         pairs = comparison.column(other["strategy"], "makespan_s") - comparison.column(
@@ -282,6 +279,27 @@ class _Lead:
         """The standard error of the mean."""
         if self._times > 1:
             self.error_s = float(pairs.std(ddof=1)) / self._times**0.5
+
+    def words(self, over: str) -> Iterator[str]:
+        """Which two are the best, and how sure that is; `over`: which submission times."""
+        first, second = (
+            f"{one['strategy']}, {self._unit.write(one['makespan_s_mean'])}"
+            for one in (self.best, self.other)
+        )
+        if self.doubt:
+            yield f"Shortest mean makespans {over}: {first}, and {second}; {self.doubt}."
+        else:
+            less = percent(self.less)
+            yield f"Best by mean makespan {over}: {first}; next {second}, so {less} less."
+        if self._times > 1 and self.less > 0:
+            yield self._in_pairs()
+
+    def _in_pairs(self) -> str:
+        ahead = f"{self._unit.write(self.mean_s)} ± {self._unit.write(2 * self.error_s)}"
+        return (
+            f"In pairs at the same time, {self.best['strategy']} is ahead by {ahead} of "
+            f"{self.other['strategy']} (two standard errors)."
+        )
 
     @property
     def doubt(self) -> str:
@@ -344,29 +362,29 @@ _WORDS = (
 )
 
 
+def _what_was_tried(comparison: Comparison, what: Sequence[str]) -> str:
+    known = [f"{name}: {MEANINGS[name]}" for name in comparison.strategies if name in MEANINGS]
+    tried = facts(_tried(comparison))
+    return section("What was tried", tried, notes([*what]), notes(known))
+
+
 def comparison_page(comparison: Comparison, what: Sequence[str]) -> str:
     """HTML that compares strategies; `what` says in lines what was tried."""
     scenario = comparison.scenario
     unit = unit_of(comparison)
     times = comparison.times_s
     said, *more = verdict(comparison)
+    results = [f"<p>{escape(words)}</p>" for words in more]
     spread = figure(*_spread(comparison, unit.seconds, unit.long_name))
     shares = figure(*_shares(comparison, unit.seconds, unit.long_name))
     sections = [
-        section(
-            "Results",
-            *(f"<p>{escape(words)}</p>" for words in more),
-            _table(comparison),
-            facts(_WORDS),
-        ),
+        section("Results", *results, _table(comparison), facts(_WORDS)),
         section("How long it takes", spread),
         section("Where time and nodes go", shares),
     ]
     if len(times) > 1:
         sections.append(section("Time by time", figure(*_over_time(comparison))))
-    known = [f"{name}: {MEANINGS[name]}" for name in comparison.strategies if name in MEANINGS]
-    tried = facts(_tried(comparison))
-    sections.append(section("What was tried", tried, notes([*what]), notes(known)))
+    sections.append(_what_was_tried(comparison, what))
     title = f"{scenario.workflow.name}: {len(comparison.strategies)} strategies"
     return page(title, said, sections)
 

@@ -10,7 +10,7 @@ geometry.
 """
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
 from typing import Any
@@ -84,11 +84,8 @@ def time_axis(low_s: float, high_s: float, origin: str) -> Axis:
     step = seconds * next(
         (step for step in steps if span / step <= _MOST_TICKS), round_step(span, _MOST_TICKS)
     )
-    first = math.ceil(low_s / step)
-    ticks = tuple(
-        (i * step, f"{i * step / seconds:,.10g}")
-        for i in range(first, math.floor(high_s / step) + 1)
-    )
+    inside = range(math.ceil(low_s / step), math.floor(high_s / step) + 1)
+    ticks = tuple((i * step, f"{i * step / seconds:,.10g}") for i in inside)
     return Axis(low_s, high_s, ticks, f"{unit} {origin}")
 
 
@@ -217,18 +214,22 @@ def text(x: float, y: float, words: str, css: str = "", *, turned: bool = False)
     return f'<text x="{x:.1f}" y="{y:.1f}" class="{css}"{turn}>{escape(words)}</text>'
 
 
-def axes(frame: Frame, *, x_labels: bool = True) -> str:
-    """Grid lines, tick labels and titles of both axes."""
-    parts = []
+def _ticks(frame: Frame, *, x_labels: bool) -> Iterator[str]:
+    """Grid lines across, and short ticks below."""
     for value, label in frame.y.ticks:
         y = float(frame.down(value))
-        parts.append(f'<path class="grid" d="M{frame.left:.1f} {y:.1f}H{frame.right:.1f}"/>')
-        parts.append(text(frame.left - 8, y + 4, label, "end"))
+        yield f'<path class="grid" d="M{frame.left:.1f} {y:.1f}H{frame.right:.1f}"/>'
+        yield text(frame.left - 8, y + 4, label, "end")
     for value, label in frame.x.ticks:
         x = float(frame.across(value))
-        parts.append(f'<path class="tick" d="M{x:.1f} {frame.bottom:.1f}v5"/>')
+        yield f'<path class="tick" d="M{x:.1f} {frame.bottom:.1f}v5"/>'
         if x_labels:
-            parts.append(text(x, frame.bottom + 19, label, "middle"))
+            yield text(x, frame.bottom + 19, label, "middle")
+
+
+def axes(frame: Frame, *, x_labels: bool = True) -> str:
+    """Grid lines, tick labels and titles of both axes."""
+    parts = [*_ticks(frame, x_labels=x_labels)]
     parts.append(f'<path class="axis" d="M{frame.left:.1f} {frame.bottom:.1f}H{frame.right:.1f}"/>')
     if x_labels and frame.x.title:
         parts.append(

@@ -72,21 +72,16 @@ def queue(simulations: Sequence[Simulation], window: Window) -> tuple[str, str]:
     lengths = [simulation.queue_length() for simulation in simulations]
     peaks = [int(values.max()) for _, values in lengths]
     alike = max(peaks) <= _ALIKE * max(1, min(peaks))
+    tops = [max(peaks)] * len(peaks) if alike else peaks
 
     def draw(i: int, frame: plot.Frame) -> str:
         return plot.step_line(frame, *lengths[i], i % plot.COLOURS)
 
-    tops = peaks
-    if alike:
-        tops = [max(peaks)] * len(peaks)
     axes = [plot.count_axis(top, "jobs waiting", most_ticks=3) for top in tops]
     names = [
         f"{s.label}: at most {peak:,} jobs wait" for s, peak in zip(simulations, peaks, strict=True)
     ]
-    if alike or len(peaks) == 1:
-        scale = ""
-    else:
-        scale = " Each row has its own scale."
+    scale = "" if alike or len(peaks) == 1 else " Each row has its own scale."
     caption = (
         "The height of the line is the number of jobs submitted but not yet started at that time: "
         f"the lower, the sooner jobs start.{scale}{_veil_words(window)}"
@@ -181,9 +176,7 @@ def distribution(simulations: Sequence[Simulation], window: Window) -> tuple[str
     """For each length of wait the share of jobs that wait no longer; with caption and legend."""
     waits = [np.sort(s.wait_s[_counted(s, window)]) for s in simulations]
     x = plot.log_duration_axis(1, max(2, *(int(w[-1]) for w in waits)), "wait")
-    frame = plot.Frame(
-        _LEFT, 14, _WIDTH - _LEFT - 30, _HEIGHT - 64, x, plot.share_axis("jobs that wait no longer")
-    )
+    frame = _large(x, plot.share_axis("jobs that wait no longer"))
     places = np.geomspace(x.low, x.high, _POINTS)
     parts = [plot.axes(frame)]
     for i, wait in enumerate(waits):
@@ -204,17 +197,20 @@ def distribution(simulations: Sequence[Simulation], window: Window) -> tuple[str
     )
 
 
+def _large(x: plot.Axis, y: plot.Axis) -> plot.Frame:
+    """For a picture with one plot in it."""
+    return plot.Frame(_LEFT, 14, _WIDTH - _LEFT - 30, _HEIGHT - 64, x, y)
+
+
 def by_width(simulations: Sequence[Simulation], window: Window) -> tuple[str, str, str]:
     """The mean wait of jobs by how many nodes they ask for; with caption and legend."""
     widest = max(int(s.log.nodes[_counted(s, window)].max()) for s in simulations)
     classes = width_classes(widest)
     means = [mean_waits(s, classes, window) for s in simulations]
-    all_means = np.concatenate(means)
-    known = np.maximum(all_means[~np.isnan(all_means)], 1)
-    y = plot.log_duration_axis(float(known.min()), max(2.0, float(known.max())), "mean wait")
+    y = _axis_of_means(np.concatenate(means))
     ticks = tuple((float(i), _class_name(*c)) for i, c in enumerate(classes))
     x = plot.Axis(-0.5, len(classes) - 0.5, ticks, "nodes requested")
-    frame = plot.Frame(_LEFT, 14, _WIDTH - _LEFT - 30, _HEIGHT - 64, x, y)
+    frame = _large(x, y)
     parts = [
         plot.axes(frame),
         *(_class_marks(frame, i, s, means[i], classes) for i, s in enumerate(simulations)),
@@ -230,6 +226,11 @@ def by_width(simulations: Sequence[Simulation], window: Window) -> tuple[str, st
         caption,
         _legend(simulations),
     )
+
+
+def _axis_of_means(means: NDArray[np.float64]) -> plot.Axis:
+    known = np.maximum(means[~np.isnan(means)], 1)
+    return plot.log_duration_axis(float(known.min()), max(2.0, float(known.max())), "mean wait")
 
 
 def width_classes(widest: int) -> list[tuple[int, int]]:
@@ -348,12 +349,10 @@ def simulation_page(
         section("How long jobs wait", figure(*distribution(simulations, window))),
         section("Who waits: narrow and wide jobs", figure(*by_width(simulations, window))),
     ]
+    title = f"{first.log.name}: {len(labels)} policies"
     if len(labels) == 1:
         title = f"{first.log.name} under {labels[0]}"
-        under = labels[0]
-    else:
-        title = f"{first.log.name}: {len(labels)} policies"
-        under = ", ".join(labels[:-1]) + " and " + labels[-1]
+    under = " and ".join(filter(None, (", ".join(labels[:-1]), labels[-1])))
     lead = f"{summaries[0].jobs:,} jobs on {first.machine_nodes:,} nodes, simulated under {under}."
     return page(title, lead, sections)
 
@@ -385,23 +384,21 @@ def _what(
             "the last",
         )
     if window != (0, math.inf):
-        if math.isinf(to_s):
-            end = "the end"
-        else:
-            end = format_duration(to_s)
+        end = "the end" if math.isinf(to_s) else format_duration(to_s)
         yield (
             "counted",
             f"jobs submitted from {format_duration(from_s)} to {end}; all others run too, but do "
             "not count",
         )
-    for name, value in simulation.settings.items():
+    yield from _explained(simulation.settings)
+    yield "cleaning", "\n".join(repairs.lines()) or "no job had to be repaired or dropped"
+
+
+def _explained(settings: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    for name, value in settings.items():
         if name in _MEANINGS:
             meaning = _MEANINGS[name].get(value)
-            if meaning:
-                yield name, f"{value}: {meaning}"
-            else:
-                yield name, value
-    yield "cleaning", "\n".join(repairs.lines()) or "no job had to be repaired or dropped"
+            yield name, f"{value}: {meaning}" if meaning else value
 
 
 def _table(labels: Sequence[str], summaries: Sequence[Summary]) -> str:

@@ -16,6 +16,7 @@ import numpy as np
 from windrow.model import Adjacency, Workflow, format_duration
 from windrow.model.size import format_size
 from windrow.model.wording import shortened
+from windrow.model.workflow import Floats
 from windrow.report import plot
 from windrow.report.page import facts, figure, note, page, section, table
 from windrow.report.plot import Axis, Frame, count_axis, legend, round_step
@@ -60,14 +61,8 @@ def can_be_drawn(figures: Shape) -> bool:
 def drawing(workflow: Workflow, figures: Shape, colours: Mapping[str, int]) -> str:
     """The picture; `colours` has a colour for each kind of task."""
     rows = untangled(workflow)
-    if figures.levels <= 12:
-        gap = 74.0
-    else:
-        gap = 52.0
-    places: Places = [(0.0, 0.0)] * len(workflow)
-    for level, row in enumerate(rows):
-        for i, v in enumerate(row):
-            places[v] = (_MIDDLE + (i - (len(row) - 1) / 2) * _spacing(row), 24 + level * gap)
+    gap = 74.0 if figures.levels <= 12 else 52.0
+    places = _places(rows, gap)
     critical = {workflow.number(task_id) for task_id in figures.critical_tasks}
     parts = [*_edges(workflow, places, critical), *_labels(workflow, rows, gap)]
     for row in rows:
@@ -110,24 +105,32 @@ def _settle(row: Sequence[int], place: plot.Floats) -> None:
     place[row] = np.arange(len(row)) - (len(row) - 1) / 2
 
 
+def _places(rows: Sequence[Sequence[int]], gap: float) -> Places:
+    """Of each task: each row in the middle."""
+    places: Places = [(0.0, 0.0)] * sum(map(len, rows))
+    for level, row in enumerate(rows):
+        for i, v in enumerate(row):
+            places[v] = (_MIDDLE + (i - (len(row) - 1) / 2) * _spacing(row), 24 + level * gap)
+    return places
+
+
 def _edges(workflow: Workflow, places: Places, critical: set[int]) -> list[str]:
     plain: list[str] = []
     strong: list[str] = []
-    for v in range(len(workflow)):
-        for p in workflow.parents.of(v).tolist():
-            (a, b), (c, d) = places[p], places[v]
-            bend = (d - b) * 0.5
-            curve = (
-                f"M{a:.1f} {b:.1f}C{a:.1f} {b + bend:.1f} {c:.1f} {d - bend:.1f} {c:.1f} {d:.1f}"
-            )
-            if p in critical and v in critical:
-                strong.append(curve)
-            else:
-                plain.append(curve)
+    for v, p in workflow.parents.pairs():
+        is_critical = p in critical and v in critical
+        (strong if is_critical else plain).append(_curve(places[p], places[v]))
     return [
         f'<path class="edge" d="{"".join(plain)}"/>',
         f'<path class="edge critical" d="{"".join(strong)}"/>',
     ]
+
+
+def _curve(start: tuple[float, float], end: tuple[float, float]) -> str:
+    a, b = start
+    c, d = end
+    bend = (d - b) * 0.5
+    return f"M{a:.1f} {b:.1f}C{a:.1f} {b + bend:.1f} {c:.1f} {d - bend:.1f} {c:.1f} {d:.1f}"
 
 
 def _labels(workflow: Workflow, rows: Sequence[Sequence[int]], gap: float) -> list[str]:
@@ -153,10 +156,7 @@ def _dots(
 ) -> list[str]:
     """Dots whose area grows with the run time, the longest task having the largest; none too small
     to be seen."""
-    longest = float(workflow.runtime_s.max()) or 1.0
-    smallest = min(2.5, _spacing(row) / 2)
-    largest = min(8.0, _spacing(row) / 2 + 1)
-    radius = np.maximum(smallest, largest * np.sqrt(workflow.runtime_s / longest))
+    radius = _radii(workflow.runtime_s, _spacing(row))
     kinds = [f" ({kind})" if kind else "" for kind in workflow.kinds]
     hints = {
         v: f"{workflow.ids[v]}{kinds[v]}: {format_duration(float(workflow.runtime_s[v]))}"
@@ -192,6 +192,12 @@ def profile(workflow: Workflow, figures: Shape, colours: Mapping[str, int]) -> t
     return _lines(figures), caption
 
 
+def _radii(runtime_s: Floats, spacing: float) -> Floats:
+    longest = float(runtime_s.max()) or 1.0
+    largest = min(8.0, spacing / 2 + 1)
+    return np.maximum(min(2.5, spacing / 2), largest * np.sqrt(runtime_s / longest))
+
+
 def _bars(workflow: Workflow, figures: Shape, colours: Mapping[str, int]) -> str:
     counts: list[dict[str, int]] = [{} for _ in range(figures.levels)]
     for kind, level in zip(workflow.kinds, workflow.levels.tolist(), strict=True):
@@ -201,44 +207,43 @@ def _bars(workflow: Workflow, figures: Shape, colours: Mapping[str, int]) -> str
     for level, found in enumerate(counts):
         y = 6 + level * _BAR
         parts.append(plot.text(_BARS_LEFT - 12, y + 14, f"level {level}", "end"))
-        x = float(_BARS_LEFT)
-        for kind, count in found.items():
-            hint = f"level {level}: {count:,} {kind or 'tasks'}"
-            parts.append(
-                plot.box(f"bar c{colours[kind]}", x, y, max(count * length, 0.5), _BAR - 6, hint)
-            )
-            x += count * length
+        parts += _bar(y, level, found, length, colours)
+        x = _BARS_LEFT + figures.widths[level] * length
         words = f"{figures.widths[level]:,} · {format_duration(figures.level_work_s[level])}"
         parts.append(plot.text(x + 8, y + 14, words))
     return plot.picture(_WIDTH, 12 + figures.levels * _BAR, "Tasks on each level", parts)
 
 
+def _bar(
+    y: float, level: int, counts: Mapping[str, int], length: float, colours: Mapping[str, int]
+) -> Iterator[str]:
+    """The kinds of one level side by side; each task has this length."""
+    x = float(_BARS_LEFT)
+    for kind, count in counts.items():
+        hint = f"level {level}: {count:,} {kind or 'tasks'}"
+        yield plot.box(f"bar c{colours[kind]}", x, y, max(count * length, 0.5), _BAR - 6, hint)
+        x += count * length
+
+
+def _axis_of_levels(levels: int) -> Axis:
+    step = round_step(levels, 8)
+    inside = range(int((levels - 1) // step) + 1)
+    return Axis(0, levels, tuple((i * step, f"{i * step:,.0f}") for i in inside), "level")
+
+
 def _lines(figures: Shape) -> str:
-    step = round_step(figures.levels, 8)
-    ticks = tuple(
-        (i * step, f"{i * step:,.0f}") for i in range(int((figures.levels - 1) // step) + 1)
-    )
-    x = Axis(0, figures.levels, ticks, "level")
+    x = _axis_of_levels(figures.levels)
     hours = np.array(figures.level_work_s) / 3600
     rows = [("tasks", np.array(figures.widths)), ("work in hours", hours)]
     levels = np.arange(figures.levels + 1)
     parts = []
     for i, (name, values) in enumerate(rows):
-        frame = Frame(
-            _BARS_LEFT,
-            26 + i * 180,
-            _WIDTH - _BARS_LEFT - 16,
-            130,
-            x,
-            count_axis(float(values.max()), most_ticks=4),
-        )
+        y = count_axis(float(values.max()), most_ticks=4)
+        frame = Frame(_BARS_LEFT, 26 + i * 180, _WIDTH - _BARS_LEFT - 16, 130, x, y)
+        most = f"{name}: at most {values.max():,.4g} on a level"
         parts.append(plot.axes(frame, x_labels=i + 1 == len(rows)))
         parts.append(plot.step_line(frame, levels, np.append(values, values[-1]), i))
-        parts.append(
-            plot.text(
-                frame.left, frame.top - 9, f"{name}: at most {values.max():,.4g} on a level", "name"
-            )
-        )
+        parts.append(plot.text(frame.left, frame.top - 9, most, "name"))
     return plot.picture(_WIDTH, 26 + 180 * len(rows) + 16, "Tasks and work by level", parts)
 
 
@@ -269,23 +274,8 @@ def _facts(figures: Shape, token: int, exact: int | None) -> Iterator[tuple[str,
     yield "files", f"{figures.files:,}, {format_size(figures.size_bytes)} in all; {moved}"
     yield "levels", f"{figures.levels:,}, the widest with {figures.width:,} tasks"
     yield "work", f"{format_duration(figures.work_s)}, the sum of all run times"
-    path = f"{format_duration(figures.critical_path_s)} along {len(figures.critical_tasks):,} tasks"
-    yield (
-        "critical path",
-        f"{path}: with any number of nodes, the workflow takes at least this long",
-    )
-    if figures.critical_path_s:
-        speedup = figures.work_s / figures.critical_path_s
-    else:
-        speedup = 1.0
-    yield (
-        "mean parallelism",
-        f"{speedup:,.1f}, work divided by critical path: more nodes cannot be busy all the time",
-    )
-    if exact is None:
-        words = "not computed"
-    else:
-        words = f"{exact:,} tasks can run at once at most"
+    yield from _limits(figures)
+    words = "not computed" if exact is None else f"{exact:,} tasks can run at once at most"
     yield "level of parallelism", f"{words} (by tokens, a lower bound: {token:,})"
 
 
@@ -313,3 +303,17 @@ def _drawing(
         "Point at a dot for its name."
     )
     return figure(drawing(workflow, figures, colours), caption, legend(keys, marks=False))
+
+
+def _limits(figures: Shape) -> Iterator[tuple[str, str]]:
+    """What more nodes cannot change."""
+    path = f"{format_duration(figures.critical_path_s)} along {len(figures.critical_tasks):,} tasks"
+    yield (
+        "critical path",
+        f"{path}: with any number of nodes, the workflow takes at least this long",
+    )
+    speedup = figures.work_s / figures.critical_path_s if figures.critical_path_s else 1.0
+    yield (
+        "mean parallelism",
+        f"{speedup:,.1f}, work divided by critical path: more nodes cannot be busy all the time",
+    )

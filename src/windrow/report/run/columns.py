@@ -12,7 +12,7 @@ import base64
 import gzip
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -127,13 +127,10 @@ def templates(commands: Sequence[str], kinds: Sequence[str]) -> Columns:
     """Commands as templates, lists of words in which null is a gap, and what fills the gaps of
     each."""
     words = [_WORDS.split(command) for command in commands]
-    groups: dict[tuple[str, int], list[int]] = {}
-    for i, parts in enumerate(words):
-        groups.setdefault((kinds[i], len(parts)), []).append(i)
     found: list[list[str | None]] = []
     of = [0] * len(commands)
     filled: list[list[str]] = [[] for _ in commands]
-    for members in groups.values():
+    for members in _alike(words, kinds):
         first = words[members[0]]
         gaps = _gaps([words[i] for i in members])
         for i in members:
@@ -141,6 +138,14 @@ def templates(commands: Sequence[str], kinds: Sequence[str]) -> Columns:
             filled[i] = [words[i][k] for k in gaps]
         found.append(_with_gaps(first, gaps))
     return {"templates": found, "of": of, "filled": filled}
+
+
+def _alike(commands: Sequence[Sequence[str]], kinds: Sequence[str]) -> Iterable[Sequence[int]]:
+    """Commands of one kind and one length, by their numbers."""
+    groups: dict[tuple[str, int], list[int]] = {}
+    for i, words in enumerate(commands):
+        groups.setdefault((kinds[i], len(words)), []).append(i)
+    return groups.values()
 
 
 def _gaps(commands: Sequence[Sequence[str]]) -> list[int]:

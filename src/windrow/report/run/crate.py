@@ -92,18 +92,10 @@ def crate_metadata(crate: CrateOf) -> dict[str, Any]:
         for kind in dict.fromkeys(crate.told.story.workflow.kinds)
     ]
     graph = [
-        {
-            "@id": METADATA,
-            "@type": "CreativeWork",
-            "about": _ref("./"),
-            "conformsTo": [_ref("https://w3id.org/ro/crate/1.1"), _ref(list(PROFILES)[-1])],
-        },
+        _descriptor(),
         _root(crate, files, actions),
         *_made_with(crate, tools),
-        *(
-            {"@id": profile, "@type": "CreativeWork", "name": name, "version": version}
-            for profile, (name, version) in PROFILES.items()
-        ),
+        *_profiles(),
         *tools,
         *actions,
         *files.values(),
@@ -160,11 +152,25 @@ def _tool_id(kind: str) -> str:
     return f"#tool/{quote(kind, safe='')}"
 
 
+def _descriptor() -> Entity:
+    return {
+        "@id": METADATA,
+        "@type": "CreativeWork",
+        "about": _ref("./"),
+        "conformsTo": [_ref("https://w3id.org/ro/crate/1.1"), _ref(list(PROFILES)[-1])],
+    }
+
+
+def _profiles() -> Iterator[Entity]:
+    for profile, (name, version) in PROFILES.items():
+        yield {"@id": profile, "@type": "CreativeWork", "name": name, "version": version}
+
+
 def _run_action(crate: CrateOf, files: Mapping[str, Entity]) -> Entity:
     told = crate.told
     workflow = told.story.workflow
     made = set(workflow.outputs.index.tolist())
-    read = [f for f in dict.fromkeys(workflow.inputs.index.tolist()) if f not in made]
+    read = set(workflow.inputs.index.tolist()) - made
     paths = _paths(crate)
     action: Entity = {
         "@id": "#run",
@@ -177,11 +183,16 @@ def _run_action(crate: CrateOf, files: Mapping[str, Entity]) -> Entity:
         "object": _present(files, (paths.get(f, "") for f in sorted(read))),
         "result": _present(files, (paths.get(f, "") for f in sorted(made))),
     }
+    return action | _end(told)
+
+
+def _end(told: RecordedRun) -> Entity:
+    end: Entity = {}
     if told.state not in ACTIVE:
-        action["endTime"] = _iso(told.until_s)
+        end["endTime"] = _iso(told.until_s)
     if _status(told) == "Failed":
-        action["error"] = told.story.trouble or _error(told)
-    return action
+        end["error"] = told.story.trouble or _error(told)
+    return end
 
 
 def _status(told: RecordedRun) -> str:
@@ -203,14 +214,9 @@ def _task_action(
     crate: CrateOf, files: Mapping[str, Entity], number: int, i: int, attempt: TaskAttempt
 ) -> Entity:
     task = crate.told.story.workflow.task(number)
-    step = None
-    description = "simulated"
-    if crate.steps:
-        step = crate.steps[number]
-        description = shlex.join(step.command)
-    name = task.id
-    if i > 1:
-        name = f"{task.id}, attempt {i}"
+    step = crate.steps[number] if crate.steps else None
+    description = "simulated" if step is None else shlex.join(step.command)
+    name = task.id if i == 1 else f"{task.id}, attempt {i}"
     action: Entity = {
         "@id": f"#task/{number}/{i}",
         "@type": "CreateAction",
@@ -222,13 +228,18 @@ def _task_action(
         "actionStatus": _schema(_STATUS.get(attempt.outcome, "FailedActionStatus")),
         "object": _present(files, _step_paths(step, task.inputs)),
     }
-    if attempt.ended_s is not None:
-        action["endTime"] = _iso(attempt.ended_s)
     if attempt.outcome is AttemptState.FINISHED:
         action["result"] = _present(files, _step_paths(step, task.outputs))
-    elif attempt.outcome is not AttemptState.RUNNING:
-        action["error"] = attempt.why or attempt.outcome
-    return action
+    return action | _end_of_attempt(attempt)
+
+
+def _end_of_attempt(attempt: TaskAttempt) -> Entity:
+    end: Entity = {}
+    if attempt.ended_s is not None:
+        end["endTime"] = _iso(attempt.ended_s)
+    if attempt.outcome not in (AttemptState.FINISHED, AttemptState.RUNNING):
+        end["error"] = attempt.why or attempt.outcome
+    return end
 
 
 def _files(crate: CrateOf) -> dict[str, Entity]:
@@ -240,17 +251,24 @@ def _files(crate: CrateOf) -> dict[str, Entity]:
         seen = crate.look(Path(path))
         if seen is None or path in found:
             continue
-        entity: Entity = {"@id": Path(path).as_uri(), "@type": "File", "name": names[f].id}
-        if seen.is_folder:
-            entity["@id"] += "/"
-            entity["@type"] = "Dataset"
-            if f in sizes:
-                entity["contentSize"] = str(sizes[f])
-        else:
-            entity["contentSize"] = str(seen.size_bytes)
-            entity["sha256"] = seen.sha256
-        found[path] = entity
+        found[path] = _file(Path(path), names[f].id, seen, sizes.get(f))
     return found
+
+
+def _file(path: Path, name: str, seen: CrateFile, measured: int | None) -> Entity:
+    """A file or a folder; of a folder, the size is what was measured when it was made."""
+    if not seen.is_folder:
+        return {
+            "@id": path.as_uri(),
+            "@type": "File",
+            "name": name,
+            "contentSize": str(seen.size_bytes),
+            "sha256": seen.sha256,
+        }
+    folder: Entity = {"@id": f"{path.as_uri()}/", "@type": "Dataset", "name": name}
+    if measured is not None:
+        folder["contentSize"] = str(measured)
+    return folder
 
 
 def _paths(crate: CrateOf) -> dict[int, str]:

@@ -9,7 +9,7 @@ from windrow.report.page import note
 from windrow.report.run.explanation import candidate_lines
 from windrow.story.figures import RecordedRun, attempt_s
 from windrow.story.states import AttemptState, TaskState
-from windrow.story.story import DecisionStory, TaskAttempt
+from windrow.story.story import DecisionStory, RunStory, TaskAttempt
 
 MOST_FAILURES = 40
 MOST_DECISIONS = 60
@@ -98,14 +98,19 @@ def _failure(failure: Failure, until_s: float) -> str:
     return f"<details{is_open}><summary>{escape(head)}</summary>{said}</details>"
 
 
+def _jobs_by_decision(story: RunStory) -> dict[int, list[int]]:
+    jobs: dict[int, list[int]] = {}
+    for number, job in story.jobs.items():
+        jobs.setdefault(job.decision, []).append(number)
+    return jobs
+
+
 def decisions(told: RecordedRun) -> str:
     """Each decision with its reasons, folded."""
     story = told.story
     if not story.decisions:
         return note("No decision yet.")
-    jobs: dict[int, list[int]] = {}
-    for number, job in story.jobs.items():
-        jobs.setdefault(job.decision, []).append(number)
+    jobs = _jobs_by_decision(story)
     parts = []
     for i, decision in enumerate(story.decisions[:MOST_DECISIONS]):
         mine = jobs.get(i, [])
@@ -115,10 +120,7 @@ def decisions(told: RecordedRun) -> str:
         said = "\n".join(_said(told, decision, mine)) or "No reason given."
         parts.append(f"<details><summary>{escape(head)}</summary>{_pre(said)}</details>")
     if len(story.decisions) > MOST_DECISIONS:
-        more = f"And {len(story.decisions) - MOST_DECISIONS:,} more"
-        if not told.is_simulated:
-            more += f"; see windrow explain JOB --run {told.name}"
-        parts.append(note(f"{more}."))
+        parts.append(_more(told, len(story.decisions) - MOST_DECISIONS))
     return "\n".join(parts)
 
 
@@ -127,6 +129,13 @@ def _short(why: str) -> str:
     if len(why) <= _WHY:
         return why
     return f"{why[:_WHY].rsplit(' ', 1)[0]} …"
+
+
+def _more(told: RecordedRun, decisions: int) -> str:
+    words = f"And {decisions:,} more"
+    if not told.is_simulated:
+        words += f"; see windrow explain JOB --run {told.name}"
+    return note(f"{words}.")
 
 
 def _named(jobs: Sequence[int]) -> str:

@@ -6,7 +6,7 @@ Also what a changed workflow file means for a run. Of a real run or a simulated 
 
 import shlex
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from windrow.agent.order import WRONG
@@ -90,13 +90,12 @@ def answer_task(run: RecordedRun, number: int) -> list[str]:
     job."""
     task = run.story.tasks[number]
     told = _told(run, number)
-    printed = [line for attempt in told.attempts for line in attempt.printed]
     spoiled = [line for attempt in told.attempts for line in attempt.spoiled]
     others = [*told.before, *spoiled, *told.after, *told.refused, *told.waits]
     refused = told.refused[-1:]
     lines = [told.head, *[attempt.head for attempt in told.attempts[-1:]]]
     if task.state is TaskState.FAILED:
-        lines += printed[-1:]
+        lines += [line for attempt in told.attempts for line in attempt.printed][-1:]
     lines += refused
     lines += [line for line in others[-1:] if line not in refused]
     if task.job is not None:
@@ -197,9 +196,7 @@ def _ran(run: RecordedRun, job: JobStory) -> list[str]:
     """When it started and ended."""
     lines = []
     if job.started_s is not None and job.submitted_s is not None:
-        start = "started"
-        if job.taken_by is not None:
-            start = f"taken over by job {job.taken_by}"
+        start = "started" if job.taken_by is None else f"taken over by job {job.taken_by}"
         start += f" at {_clock(run, job.started_s)}"
         if job.hosts:
             start += f" on {', '.join(dict.fromkeys(job.hosts))}"
@@ -284,14 +281,7 @@ def _told(run: RecordedRun, number: int) -> _Task:
     head = f"task {workflow.ids[number]}: {task.state}"
     if task.job is not None:
         head += f" (job {task.job})"
-    before = []
-    for joined in story.additions:
-        if joined.first <= number < joined.first + joined.count:
-            before.append(f"added to the run at {_clock(run, joined.at_s)}")
-    if task.kept is not None:
-        before.append(
-            f"kept from {task.kept.run}, where it finished at {_clock(run, task.kept.ended_s)}"
-        )
+    before = [*_before(run, number)]
     attempts = [_attempt(run, i, attempt) for i, attempt in enumerate(task.attempts, 1)]
     after = [f"job {job} did not run it: {why}" for job, why in task.dropped]
     after += [f"{_clock(run, at_s)}: it was changed" for at_s in task.amended_s]
@@ -318,20 +308,20 @@ def runs_again(workflow: Workflow, lost: LostFile) -> str:
     return f"task {ids[lost.maker]} runs again: its output {lost.file} is gone{needed}"
 
 
+def _before(run: RecordedRun, number: int) -> Iterator[str]:
+    """What happened to a task before this run executed it."""
+    for joined in run.story.additions:
+        if joined.first <= number < joined.first + joined.count:
+            yield f"added to the run at {_clock(run, joined.at_s)}"
+    if (kept := run.story.tasks[number].kept) is not None:
+        yield f"kept from {kept.run}, where it finished at {_clock(run, kept.ended_s)}"
+
+
 def _attempt(run: RecordedRun, number: int, attempt: TaskAttempt) -> _Attempt:
     head = f"attempt {number}: job {attempt.job}, node {', '.join(map(str, attempt.nodes))}"
     if attempt.near_bytes:
         head += f", where {format_size(attempt.near_bytes)} of its input was"
-    head += f", from {_clock(run, attempt.started_s)}"
-    if attempt.ended_s is not None:
-        head += f", {_span(attempt.ended_s - attempt.started_s)}"
-    head += f", {attempt.outcome}"
-    if attempt.peak_bytes:
-        head += f", at most {format_size(attempt.peak_bytes)} of memory"
-    if attempt.sizes:
-        head += f", wrote {format_size(sum(attempt.sizes))}"
-    if attempt.why:
-        head += f": {attempt.why}"
+    head += f", from {_clock(run, attempt.started_s)}{_came_to(attempt)}"
     printed = [f"  | {line}" for line in attempt.tail.splitlines()[-_SHOWN:]]
     spoiled = [
         f"  {format_size(size)} of {file} {link}: it was fetched again"
@@ -347,6 +337,20 @@ def _first(names: Sequence[str]) -> str:
     if len(names) > 5:
         told += f" and {len(names) - 5} more"
     return told
+
+
+def _came_to(attempt: TaskAttempt) -> str:
+    words = ""
+    if attempt.ended_s is not None:
+        words += f", {_span(attempt.ended_s - attempt.started_s)}"
+    words += f", {attempt.outcome}"
+    if attempt.peak_bytes:
+        words += f", at most {format_size(attempt.peak_bytes)} of memory"
+    if attempt.sizes:
+        words += f", wrote {format_size(sum(attempt.sizes))}"
+    if attempt.why:
+        words += f": {attempt.why}"
+    return words
 
 
 def _waits_for(story: RunStory, number: int) -> list[str]:

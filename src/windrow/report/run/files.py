@@ -3,6 +3,7 @@ each."""
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import PurePath
 
 from windrow.model.size import format_size
@@ -20,13 +21,8 @@ def files(told: RecordedRun, about: About) -> str:
     sizes = told.story.measured()
     if not sizes:
         return ""
-    makers: dict[int, int] = {}
-    readers: dict[int, int] = {}
-    for task in range(len(workflow)):
-        for file in workflow.outputs.of(task).tolist():
-            makers[file] = task
-        for file in workflow.inputs.of(task).tolist():
-            readers[file] = readers.get(file, 0) + 1
+    makers = {file: task for task, file in workflow.outputs.pairs()}
+    readers = Counter(workflow.inputs.index.tolist())
     largest = sorted(sizes, key=lambda file: (-sizes[file], file))[:_MOST]
     rows = []
     for file in largest:
@@ -34,9 +30,7 @@ def files(told: RecordedRun, about: About) -> str:
         maker = makers[file]
         if maker < len(about.steps):
             name = str(PurePath(about.steps[maker].workdir, name))
-        rows.append(
-            (name, format_size(sizes[file]), workflow.ids[maker], f"{readers.get(file, 0):,}")
-        )
+        rows.append((name, format_size(sizes[file]), workflow.ids[maker], f"{readers[file]:,}"))
     total = format_size(sum(sizes.values()))
     words = f"{count(len(sizes), 'file')} with {total}, as measured when each was made."
     return note(words) + table(

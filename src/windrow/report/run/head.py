@@ -86,12 +86,23 @@ def _when(told: figures.RecordedRun, about: About) -> str:
         return f"{by}, with {count(len(told.story.jobs), 'job')}; {waited}."
     began = time.strftime("%Y-%m-%d %H:%M:%S %Z", time.localtime(told.begun_s))
     if told.state in ACTIVE:
-        words = f"{by}; started {began}, {span(told.makespan_s)} so far"
-        if about.left_s is not None:
-            end = time.strftime("%H:%M:%S", time.localtime(told.until_s + about.left_s))
-            words += f", about {span(about.left_s)} left: done about {end}"
-        return f"{words}."
+        left = _left(told.until_s, about.left_s)
+        return f"{by}; started {began}, {span(told.makespan_s)} so far{left}."
     return f"{by}; started {began}, took {span(told.makespan_s)}."
+
+
+def _to_copy(about: About, number: int, attempt: int) -> Iterator[str]:
+    if command := about.command(number):
+        yield f'<dt>command</dt><dd><code class="copy">{escape(command[:_COMMAND])}</code></dd>'
+    if log := about.log(number, attempt):
+        yield f'<dt>log</dt><dd><code class="copy">{escape(log)}</code></dd>'
+
+
+def _left(now_s: float, left_s: float | None) -> str:
+    if left_s is None:
+        return ""
+    end = time.strftime("%H:%M:%S", time.localtime(now_s + left_s))
+    return f", about {span(left_s)} left: done about {end}"
 
 
 def _failed(told: figures.RecordedRun, about: About) -> Iterator[str]:
@@ -111,15 +122,8 @@ def _failed(told: figures.RecordedRun, about: About) -> Iterator[str]:
             f'<p class="failure"><strong>{task_link(name)}</strong> failed in job {attempt.job}, '
             f"{escape(words)}</p>"
         )
-        lines = []
-        if command := about.command(number):
-            lines.append(
-                f'<dt>command</dt><dd><code class="copy">{escape(command[:_COMMAND])}</code></dd>'
-            )
-        if log := about.log(number, attempt.number):
-            lines.append(f'<dt>log</dt><dd><code class="copy">{escape(log)}</code></dd>')
-        if lines:
-            yield f"<dl>{''.join(lines)}</dl>"
+        if lines := "".join(_to_copy(about, number, attempt.number)):
+            yield f"<dl>{lines}</dl>"
     if len(numbers) > _FAILURES:
         yield f'<p class="failure">And {len(numbers) - _FAILURES:,} more tasks failed.</p>'
 
@@ -176,21 +180,7 @@ def _tiles(told: figures.RecordedRun) -> Iterator[Tile]:
         f"no task ran for {span(idle_s)} of it",
     )
     yield from _queue_tile(told)
-    used = figures.node_time(told)
-    if used.allocated_s > 0:
-        shares = [part / used.allocated_s for part in (used.used_s, used.idle_s, used.lost_s)]
-        words = ", ".join(
-            f"{percent(share)} {name}"
-            for name, share in zip(("used", "idle", "lost"), shares, strict=True)
-        )
-        if used.cpu_efficiency is not None:
-            words += f"; CPU efficiency {percent(used.cpu_efficiency)}"
-        yield (
-            "node time allocated",
-            node_span(used.allocated_s),
-            tuple(zip(("good", "wait", "bad"), shares, strict=True)),
-            words,
-        )
+    yield from _node_time_tile(figures.node_time(told))
     found = misses(told)
     if found:
         yield (
@@ -216,3 +206,15 @@ def _queue_tile(told: figures.RecordedRun) -> Iterator[Tile]:
     if waited_s >= 1:
         shares = (("good", hidden_s / waited_s), ("wait", 1 - hidden_s / waited_s))
     yield "queue", span(max(waits)), shares, words
+
+
+def _node_time_tile(used: figures.NodeTime) -> Iterator[Tile]:
+    if used.allocated_s <= 0:
+        return
+    shares = [part / used.allocated_s for part in (used.used_s, used.idle_s, used.lost_s)]
+    named = zip(("used", "idle", "lost"), shares, strict=True)
+    words = ", ".join(f"{percent(share)} {name}" for name, share in named)
+    if used.cpu_efficiency is not None:
+        words += f"; CPU efficiency {percent(used.cpu_efficiency)}"
+    parts = tuple(zip(("good", "wait", "bad"), shares, strict=True))
+    yield "node time allocated", node_span(used.allocated_s), parts, words

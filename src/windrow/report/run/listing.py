@@ -46,27 +46,29 @@ def listing_page(folder: str, runs: Sequence[Listed], every_s: float) -> str:
     return page("Runs", lead, [body], Lively("", every_s))
 
 
+def _bar(run: Listed) -> str:
+    """What is done, and what failed."""
+    parts = ""
+    for tone, tasks in (("good", run.finished), ("bad", run.failed)):
+        if tone == "good" or tasks:
+            share = 100 * tasks / max(1, run.tasks)
+            parts += f'<i class="t-{tone}" style="width:{share:.2f}%"></i>'
+    return f'<div class="progress">{parts}</div>'
+
+
 def _row(run: Listed) -> str:
     if run.trouble:
         return (
             f"<tr><td>{escape(run.name)}</td><td>unreadable</td>"
             f'<td colspan="5">{escape(run.trouble)}</td></tr>'
         )
-    share = 100 * run.finished / max(1, run.tasks)
-    bad = 100 * run.failed / max(1, run.tasks)
-    bar = (
-        f'<div class="progress"><i class="t-good" style="width:{share:.2f}%"></i>'
-        f'<i class="t-bad" style="width:{bad:.2f}%"></i></div>'
-    )
-    if not run.failed:
-        bar = bar.replace('<i class="t-bad" style="width:0.00%"></i>', "")
     started = "–"
     if run.begun_s is not None:
         started = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(run.begun_s))
     cells = (
         f'<a href="/runs/{quote(run.name, safe="")}">{escape(run.name)}</a>',
         f'<span class="state t-{tone_of(run.state)} tone">{escape(run.state)}</span>',
-        f"{run.finished:,} of {run.tasks:,}{bar}",
+        f"{run.finished:,} of {run.tasks:,}{_bar(run)}",
         f"{run.jobs:,}",
         escape(run.on),
         started,

@@ -103,12 +103,16 @@ def _whole(told: RecordedRun) -> Iterator[Sequence[str]]:
         yield "whole run", span(makespan_s), span(actual_s), miss(makespan_s, actual_s)
 
 
-def _rows(job: Planned, is_named: bool) -> Iterator[Sequence[str]]:
-    of = f" of job {job.job}" if is_named else ""
+def _wait(job: Planned, of: str) -> Iterator[Sequence[str]]:
     if job.wait_s is not None and job.waited_s is not None:
         yield f"wait{of}", span(job.wait_s), span(job.waited_s), miss(job.wait_s, job.waited_s)
     elif job.wait_s is not None:
         yield f"wait{of}", span(job.wait_s), "not started", "–"
+
+
+def _rows(job: Planned, is_named: bool) -> Iterator[Sequence[str]]:
+    of = f" of job {job.job}" if is_named else ""
+    yield from _wait(job, of)
     if job.ran_s is None or not job.run_s:
         return
     if job.is_over:
@@ -117,27 +121,28 @@ def _rows(job: Planned, is_named: bool) -> Iterator[Sequence[str]]:
         yield f"run{of}", span(job.run_s), f"{span(job.ran_s)} so far", "–"
 
 
+def _latest_end_s(job: Planned) -> float:
+    planned = (job.wait_s or 0.0) + job.run_s
+    return job.submitted_s + max(planned, (job.waited_s or 0.0) + (job.ran_s or 0.0))
+
+
+def _both(frame: Frame, top: float, job: Planned, at_s: float) -> Iterator[str]:
+    yield plot.text(_LEFT - 8, top + 13, f"job {job.job}", "end")
+    yield from _bars(frame, top, at_s, job.wait_s or 0.0, job.run_s, "c4", "planned")
+    if job.waited_s is not None:
+        below = top + _HIGH + 1
+        yield from _bars(frame, below, at_s, job.waited_s, job.ran_s or 0.0, "c2", "actual")
+
+
 def _picture(told: RecordedRun, jobs: Sequence[Planned]) -> str:
     """Two bars for each job: planned above actual; grey is the wait, colour the run."""
     begun_s = told.begun_s
-    ends = [
-        job.submitted_s
-        - begun_s
-        + max((job.wait_s or 0.0) + job.run_s, (job.waited_s or 0.0) + (job.ran_s or 0.0))
-        for job in jobs
-    ]
+    ends = [_latest_end_s(job) - begun_s for job in jobs]
     x = time_axis(0, max([1.0, *ends]), "since the run started")
     frame = Frame(_LEFT, 10, 866, _STEP * len(jobs), x, Axis(0, 1, ()))
     parts = [plot.axes(frame)]
     for i, job in enumerate(jobs):
-        top = frame.top + i * _STEP + 4
-        at_s = job.submitted_s - begun_s
-        parts.append(plot.text(_LEFT - 8, top + 13, f"job {job.job}", "end"))
-        parts += _bars(frame, top, at_s, job.wait_s or 0.0, job.run_s, "c4", "planned")
-        if job.waited_s is not None:
-            parts += _bars(
-                frame, top + _HIGH + 1, at_s, job.waited_s, job.ran_s or 0.0, "c2", "actual"
-            )
+        parts += _both(frame, frame.top + i * _STEP + 4, job, job.submitted_s - begun_s)
     picture = plot.picture(960, frame.bottom + 48, "Planned and actual waits and runs", parts)
     caption = "For each job: planned above (yellow), actual below (green). Grey is the wait."
     return figure(picture, caption)

@@ -65,26 +65,17 @@ def space_of_nodes(told: RecordedRun) -> str:
     return _drawn(shown, "What files of the run took on the disks of nodes.", f".{more} {until}")
 
 
+def _curve(frame: plot.Frame, points: Points, colour: int) -> str:
+    times = np.array([at for at, _ in points])
+    return plot.step_line(frame, times, np.array([used / 1e6 for _, used in points]), colour)
+
+
 def _drawn(shown: Mapping[str, Points], what: str, more: str) -> str:
     most = max([1, *map(peak, shown.values())])
     end_s = max((p[-1][0] for p in shown.values()), default=1)
-    frame = plot.Frame(
-        70,
-        14,
-        860,
-        200,
-        plot.time_axis(0, end_s, "since the run started"),
-        plot.count_axis(most / 1e6, "MB"),
-    )
-    curves = [
-        plot.step_line(
-            frame,
-            np.array([at for at, _ in points]),
-            np.array([used / 1e6 for _, used in points]),
-            i,
-        )
-        for i, points in enumerate(shown.values())
-    ]
+    x = plot.time_axis(0, end_s, "since the run started")
+    frame = plot.Frame(70, 14, 860, 200, x, plot.count_axis(most / 1e6, "MB"))
+    curves = [_curve(frame, points, i) for i, points in enumerate(shown.values())]
     picture = plot.picture(960, frame.bottom + 50, "Space over time", [plot.axes(frame), *curves])
     told_of = ", ".join(f"{name} {format_size(peak(points))}" for name, points in shown.items())
     return figure(picture, f"{what} At most: {told_of}{more}", plot.legend(list(shown)))

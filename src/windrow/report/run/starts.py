@@ -124,6 +124,9 @@ def _bias(bias_s: float) -> str:
     return f"{span(-bias_s)} later"
 
 
+_NOT_ALL = " Not every job is drawn."
+
+
 def _figure(known: Sequence[PastPrediction], sources: Sequence[str]) -> str:
     highest = max(max(_waits(one)) for one in known)
     if highest < _TOO_SHORT_S:
@@ -138,12 +141,12 @@ def _figure(known: Sequence[PastPrediction], sources: Sequence[str]) -> str:
         "count as one. On the line the prediction was right; above it the job started later than "
         "predicted."
     )
-    of_source = {source: [one for one in known if one.source == source] for source in sources}
-    for i, mine in enumerate(of_source.values()):
+    for i, source in enumerate(sources):
+        mine = [one for one in known if one.source == source]
         step = -(-len(mine) // _MOST_POINTS) or 1
         parts.append(_marks(frame, mine[::step], i % COLOURS))
-    if any(len(mine) > _MOST_POINTS for mine in of_source.values()):
-        caption += " Not every job is drawn."
+        if step > 1 and not caption.endswith(_NOT_ALL):
+            caption += _NOT_ALL
     picture = plot.picture(960, frame.bottom + 50, "Predicted and actual waits", parts)
     return figure(picture, caption, legend(list(sources)))
 

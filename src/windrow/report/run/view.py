@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 
 from windrow.app.runs import RunView
+from windrow.forecast.ledger import PastPrediction
 from windrow.model.wording import listed
 from windrow.report.run.details import failed_attempts
 from windrow.report.run.starts import past
@@ -162,9 +163,7 @@ def task_views(told: RunView) -> Iterator[TaskView]:
         if task.last is not None:
             _tell_attempt(view, task.last, now_s)
             out = told.paths.folder.task_out(number, task.last.number)
-            view.output = None
-            if out.exists():
-                view.output = str(out)
+            view.output = str(out) if out.exists() else None
         yield view
 
 
@@ -206,6 +205,15 @@ def report_view(
     return view
 
 
+def _prediction(p: PastPrediction) -> dict[str, Any]:
+    return {
+        "job": int(p.tag),
+        "source": p.source,
+        "predicted_s": p.predicted_s,
+        "started_s": p.started_s,
+    }
+
+
 def run_figures(run: RecordedRun) -> dict[str, Any]:
     """The run in figures."""
     story = run.story
@@ -226,15 +234,7 @@ def run_figures(run: RecordedRun) -> dict[str, Any]:
         "data_node_s": data_node_s(run),
         **_space(run),
         "failed_attempts": len(failed_attempts(run)),
-        "predictions": [
-            {
-                "job": int(p.tag),
-                "source": p.source,
-                "predicted_s": p.predicted_s,
-                "started_s": p.started_s,
-            }
-            for p in past(run)
-        ],
+        "predictions": [*map(_prediction, past(run))],
     }
     data = [asdict(role) for role in data_by_role(story)]
     if data:
