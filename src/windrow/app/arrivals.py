@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import posixpath
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -72,6 +72,13 @@ class Arrivals:
         core = self._manager.core
         self._manager.cancel([task for task in tasks if not core.is_done(task)])
 
+    def _linked(self, task: Task, workflow: Workflow) -> Task:
+        """With its inputs as the workflow names them."""
+        if self._are_whole:
+            task = replace(task, inputs=task.named_from(self._folder).inputs)
+        (task,), _ = linked([task], workflow)
+        return task
+
     def _amend(self, name: str, changes: Sequence[Amendment]) -> bool:
         runnable = self._manager.dispatch.runnable
         workflow = self._manager.core.work.workflow
@@ -80,14 +87,20 @@ class Arrivals:
         for change in changes:
             number = self._number(change.id)
             task, step = change.of(workflow.task(number), runnable.steps[number])
-            if self._are_whole and change.inputs is not None:
-                task = replace(task, inputs=task.named_from(self._folder).inputs)
             if change.inputs is not None:
-                (task,), _ = linked([task], workflow)
+                task = self._linked(task, workflow)
             now.append(task)
             steps.append(step)
         record = RunnableRecord(workflow.name, now, [], steps)
         return self._manager.amend(TasksAmended(int(time.time()), name, record))
+
+    def _refuse_missing(self, read: Iterable[tuple[str, str]]) -> None:
+        for task, file in read:
+            if not Path(self._folder, file).exists():
+                raise UserError(
+                    f"task {task} reads {file}, which no task writes and which is not in "
+                    f"{self._folder}; create it, or correct the name"
+                )
 
     def _add(self, name: str, record: RunnableRecord) -> None:
         workflow = self._manager.core.work.workflow
@@ -95,12 +108,7 @@ class Arrivals:
         if self._are_whole:
             tasks = [task.named_from(self._folder) for task in tasks]
         tasks, outside = linked(tasks, workflow)
-        for task, file in outside:
-            if not Path(self._folder, file).exists():
-                raise UserError(
-                    f"task {task} reads {file}, which no task writes and which is not in "
-                    f"{self._folder}; create it, or correct the name"
-                )
+        self._refuse_missing(outside)
         tasks = self._timed([self._limited(task) for task in tasks], record.steps)
         written = [Path(self._folder, file) for task in tasks for file in task.outputs]
         self._others.refuse(written)

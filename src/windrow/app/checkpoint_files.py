@@ -14,6 +14,7 @@ from windrow.agent.folder import RunFolder
 from windrow.agent.kept_files import Found, KeptFiles, found, links_on_the_way, not_ours
 from windrow.errors import InputError
 from windrow.model import Runnable
+from windrow.model.wording import listed
 
 _NAMED = 5
 
@@ -29,23 +30,16 @@ def refuse_files_of_others(
         assert step.checkpoint is not None
         if links := links_on_the_way(step.workdir, step.checkpoint.files):
             problem = f"the checkpoint files of {name} are behind the link {links[0]}"
-            raise InputError(
-                workflow,
-                problem,
-                fix="patterns follow no links: keep the files in the task's folder",
-            )
+            fix = "patterns follow no links: keep the files in the task's folder"
+            raise InputError(workflow, problem, fix=fix)
         others = not_ours(here, _recorded(root, step.workdir))
         if others and not step.checkpoint.keep_existing:
-            if len(others) > _NAMED:
-                more = f" and {len(others) - _NAMED} more"
-            else:
-                more = ""
             problem = f"the checkpoint files of {name} would be mixed with files that no run made: "
             fix = (
                 "move them away, or write keep_existing: true under checkpoint, to start from "
                 "them and keep them"
             )
-            raise InputError(workflow, problem + ", ".join(others[:_NAMED]) + more, fix=fix)
+            raise InputError(workflow, problem + listed(others, _NAMED), fix=fix)
 
 
 def hand_over(runnable: Runnable, root: Path, folder: RunFolder) -> None:

@@ -252,20 +252,16 @@ def refuse_moved(told: RunView) -> None:
     old = was.parents[1]
     here = now.parents[1]
     file = told.facts.request.workflow
-    if file.is_relative_to(old):
-        moved = here / file.relative_to(old)
-    else:
-        moved = file
+    moved = here / file.relative_to(old) if file.is_relative_to(old) else file
     if was.exists():
         how = "copied"
         back = f"resume it in {old}"
     else:
         how = "moved"
         back = "move it back"
+    fresh = ""
     if moved.exists():
         fresh = f", or start it from the beginning with windrow run {moved}"
-    else:
-        fresh = ""
     raise UserError(
         f"{told.paths.name} was started in {old} and has been {how} to {here}, but its tasks "
         f"must run in {old}: "

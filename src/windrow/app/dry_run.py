@@ -3,7 +3,7 @@ nothing is written or submitted."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 
@@ -60,16 +60,15 @@ def dry_run(prepared: Prepared, before: Iterable[e.Event] = ()) -> DryRun:
             core.handle(event)
         earlier = core.submitted
         decision, offers = _decided(manager)
-        outposts = [outpost for outpost in manager.outposts if outpost.trusted]
-        notes = (note for outpost in outposts if outpost.guard for note in outpost.guard.notes)
+        trusted, notes = _forecasts(manager)
         return DryRun(
             decision,
-            outposts[0].trusted,
+            trusted,
             tuple(_wait_s(offers[job.site], job) for job in decision.jobs),
             tuple(_commands(manager, prepared, earlier)),
             tuple(_risk(offers[job.site], job) for job in decision.jobs),
             tuple(_frontier(manager, list(offers.values()))),
-            tuple(dict.fromkeys(notes)),
+            notes,
             _space(manager, decision),
         )
 
@@ -109,6 +108,13 @@ def _manager(prepared: Prepared, journal: RunJournal) -> Manager:
     )
 
 
+def _forecasts(manager: Manager) -> tuple[str, tuple[str, ...]]:
+    """Which forecast is trusted, and what is to be said of forecasts."""
+    outposts = [outpost for outpost in manager.outposts if outpost.trusted]
+    notes = (note for outpost in outposts if outpost.guard for note in outpost.guard.notes)
+    return outposts[0].trusted, tuple(dict.fromkeys(notes))
+
+
 def _decided(manager: Manager) -> tuple[Decision, dict[str, Offer]]:
     """What is decided for all groups of sites, and from which offers, by the names of their sites.
 
@@ -124,13 +130,17 @@ def _decided(manager: Manager) -> tuple[Decision, dict[str, Offer]]:
         manager.core.handle(e.JobsPlanned(int(now_s), decision, agreed.site))
         decisions.append(decision)
         offers |= asked
-    first = decisions[0]
+    return _as_one(decisions), offers
+
+
+def _as_one(decisions: Sequence[Decision]) -> Decision:
+    """Those of all groups."""
     return replace(
-        first,
+        decisions[0],
         jobs=tuple(job for one in decisions for job in one.jobs),
         candidates=tuple(candidate for one in decisions for candidate in one.candidates),
         why="; ".join(dict.fromkeys(one.why for one in decisions if one.why)),
-    ), offers
+    )
 
 
 def _agreed(group: tuple[Outpost, ...], now_s: float) -> tuple[Agreement, dict[str, Offer]]:

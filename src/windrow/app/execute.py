@@ -111,18 +111,16 @@ class Prepared:
         """Whether there is nothing to choose: one job for everything, at one site."""
         return len(self.sites) == 1 and self.limits.has_one_way
 
+    def _notes_of_queues(self) -> Iterator[str]:
+        for one in self.sites:
+            name = f"{one.site.name}: " if len(self.sites) > 1 else ""
+            if isinstance(one.queue, Checked):
+                yield from (f"{name}{note}" for note in one.queue.notes)
+
     @property
     def notes(self) -> tuple[str, ...]:
         """What the user should know of where jobs go."""
-        several = len(self.sites) > 1
-        told = [(f"{one.site.name}: " if several else "", one.queue) for one in self.sites]
-        notes = tuple(
-            name + note
-            for name, queue in told
-            if isinstance(queue, Checked)
-            for note in queue.notes
-        )
-        notes += self.silent
+        notes = (*self._notes_of_queues(), *self.silent)
         if self.limits.narrow and self._could_be_wider:
             notes += (self.limits.narrow,)
         if self._has_seldom:
@@ -562,6 +560,15 @@ def _tell(hearers: Sequence[Hear], records: Sequence[Record]) -> None:
         hear(records)
 
 
+def _glance(manager: Manager) -> None:
+    """Between decisions, look who comes and goes, if nothing else tells."""
+    for outpost in manager.outposts:
+        if outpost.ahead is not None:
+            with suppress(OutsideError):  # the manager says it where it matters
+                own = [job.id for job in outpost.placed.values() if job.id is not None]
+                outpost.ahead.glance(own, manager.now_s())
+
+
 def drive(
     manager: Manager, tell: Callable[[Manager], None] = lambda _: None, stop: Path | None = None
 ) -> None:
@@ -578,12 +585,7 @@ def drive(
         happened = manager.step()
         tell(manager)
         turn_s = time.process_time() - began_s
-        # between decisions, look who comes and goes, if nothing else tells
-        for outpost in manager.outposts:
-            if outpost.ahead is not None:
-                with suppress(OutsideError):  # the manager says it where it matters
-                    own = [job.id for job in outpost.placed.values() if job.id is not None]
-                    outpost.ahead.glance(own, manager.now_s())
+        _glance(manager)
         if not manager.is_over:
             _pause(manager, manager.next_look_s(happened=happened), arrivals, turn_s)
         follow_requests(manager, arrivals)

@@ -65,13 +65,11 @@ def _most_bytes(runnable: Runnable) -> int:
     """What several tasks read and none makes, and the most that one task reads alone."""
     workflow = runnable.workflow
     steps = runnable.steps
-    readers = workflow.inputs.sources()
-    files = workflow.inputs.index
-    times_read = np.bincount(files, minlength=len(workflow.files))
+    times_read = np.bincount(workflow.inputs.index, minlength=len(workflow.files))
     times_read[workflow.outputs.index] = 0
     size = 0
     alone = [0] * len(workflow)
-    for f, reader in dict(zip(files.tolist(), readers.tolist(), strict=True)).items():
+    for f, reader in {f: task for task, f in workflow.inputs.pairs()}.items():
         if times_read[f]:
             file = workflow.files[f]
             found = file.size_bytes or size_of(str(Path(steps[reader].workdir, file.id)))

@@ -19,12 +19,13 @@ from windrow.forecast.runtimes import FETCHING, FilledTime, PastRun, RunTimes, S
 from windrow.forecast.waits import History, PastWait
 from windrow.manager.beliefs import names_at
 from windrow.manager.dispatch import Dispatch
-from windrow.model import Runnable
+from windrow.model import Runnable, Task
 from windrow.model.attempt import Attempt
 from windrow.queues.port import Life
 from windrow.story import events as e
 from windrow.story.journal import Record
 from windrow.strategies import Decision
+from windrow.strategies.base import JobPlan
 from windrow.strategies.levels import Work
 
 FEW_TASKS = 5
@@ -85,16 +86,18 @@ class Learning:
             memory.keep([wait for name, wait in heard if name == place])
             self._lives[place].keep([life for name, life in over if name == place])
 
+    def _note_plans(self, plans: Sequence[JobPlan]) -> None:
+        for plan in plans:
+            place = self._places[plan.site]
+            self._plans.append((plan.nodes, plan.requested_s, place))
+            if len(self._places) > 1:
+                self._ran_at |= dict.fromkeys(plan.tasks, place)
+
     def _hear(self, record: Record) -> tuple[str, PastWait] | None:
         """Follow the jobs; the wait of the one that started, if one did, and in which place."""
         match record.event:
             case e.JobsPlanned(decision=decision):
-                self._plans += [
-                    (plan.nodes, plan.requested_s, self._places[plan.site])
-                    for plan in decision.jobs
-                ]
-                for plan in decision.jobs if len(self._places) > 1 else ():
-                    self._ran_at |= dict.fromkeys(plan.tasks, self._places[plan.site])
+                self._note_plans(decision.jobs)
             case e.JobSubmitted(job=job):
                 self._submitted_s[job] = record.at_s
             case e.JobStarted(job=job) if (
@@ -184,15 +187,16 @@ class TaskErrors:
             return np.array(known, dtype=np.float64)
         return None
 
+    def _expect(self, tasks: Iterable[Task]) -> None:
+        for expected in self._expected_s.values():
+            expected += [max(1, math.ceil(task.runtime_s)) for task in tasks]
+
     def hear(self, records: Iterable[Record]) -> None:
         """Take in the tasks that finished. Whole seconds are compared: fractions do not count as
         errors."""
         for record in records:
             if isinstance(record.event, e.TasksAdded):
-                for expected in self._expected_s.values():
-                    expected += [
-                        max(1, math.ceil(task.runtime_s)) for task in record.event.added.tasks
-                    ]
+                self._expect(record.event.added.tasks)
             if isinstance(record.event, e.JobsPlanned):
                 self._site |= {
                     task: plan.site

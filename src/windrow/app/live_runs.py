@@ -220,13 +220,18 @@ def guaranteed(place: str) -> list[tuple[str, int]]:
         return []
 
 
-def _guaranteed(folder: Path, place: str, but: Path | None = None) -> list[tuple[str, int]]:
+def _now(folder: Path, but: Path | None) -> list[_Entry]:
+    """Runs that live, as they are now, but one; those that cannot be read as they were entered."""
     entries = [_Entry.read(file) for file in folder.glob("[0-9a-f]*")]
     others = [entry for entry in entries if entry.run.path != but and entry.life is not _Life.OVER]
-    now = [
+    return [
         _Entry.of(entry.run, facts_of(entry.run)) if entry.life.is_known else entry
         for entry in others
     ]
+
+
+def _guaranteed(folder: Path, place: str, but: Path | None = None) -> list[tuple[str, int]]:
+    now = _now(folder, but)
     found = [(entry.run.name, entry.guarantee) for entry in now if entry.space_in == place]
     for entry in sorted(folder.glob("pool-*")):
         told = json.loads(entry.read_text())

@@ -322,6 +322,13 @@ def able_again(facts: RunFacts, tasks: int) -> Sequence[int] | Mask:
     return able
 
 
+def _with_hazard(site: Site, place: str) -> Site:
+    """How its jobs were lost before, but for what its settings say."""
+    learned = known_hazard(place, time.time())
+    said = site.hazard.preemption_rate
+    return replace(site, hazard=replace(learned, preemption_rate=said or learned.preemption_rate))
+
+
 def reach(
     order: RunRequest,
     name: str,
@@ -339,15 +346,11 @@ def reach(
             limits = queue.limits()
         else:
             queue = queue.in_parts(usual_part(workflow, limits.kinds, sharing))
-    cap = order.cap
-    if cap == CAP and limits.sharing is not None:
-        cap = _NARROW_CAP
+    is_narrow = order.cap == CAP and limits.sharing is not None
+    cap = _NARROW_CAP if is_narrow else order.cap
     site = site_of(name, limits, queue, cap=cap, max_nodes=order.max_nodes)
     place = place or place_of(queue)
-    learned = known_hazard(place, time.time())
-    said = site.hazard.preemption_rate
-    site = replace(site, hazard=replace(learned, preemption_rate=said or learned.preemption_rate))
-    return Reached(site, limits, queue, place, order.workflow, order.max_nodes)
+    return Reached(_with_hazard(site, place), limits, queue, place, order.workflow, order.max_nodes)
 
 
 def usual_part(workflow: Workflow, kinds: Sequence[NodeKind], sharing: Sharing) -> NodeShape:

@@ -80,27 +80,31 @@ def on_disks(runnable: Runnable, times: Sequence[FilledTime] = ()) -> Runnable:
     )
 
 
+def _refuse_mounts(task: str) -> None:
+    """UserError if this machine does not let users mount volumes at paths."""
+    from windrow.agent.data.mounts import can_mount  # noqa: PLC0415  (few runs have volumes)
+
+    if not can_mount():
+        problem = (
+            f"{task} mounts a volume at a path, but this machine does not let users mount anything"
+        )
+        raise UserError(
+            f"{problem}; write mounts as a list of volumes, and use $WINDROW_VOLUME_NAME in "
+            "commands"
+        )
+
+
 def refuse_volumes(prepared: Prepared) -> None:
     """UserError if tasks could not mount their volumes."""
     steps = prepared.runnable.steps
     ids = prepared.runnable.workflow.ids
     at_paths = [
-        task
+        ids[task]
         for task, step in enumerate(steps)
         if any(mount.path.startswith("/") for mount in step.mounts)
     ]
     if at_paths and any(reached.queue.name == "local" for reached in prepared.sites):
-        from windrow.agent.data.mounts import can_mount  # noqa: PLC0415  (few runs have volumes)
-
-        if not can_mount():
-            problem = (
-                f"{ids[at_paths[0]]} mounts a volume at a path, but this machine does not "
-                "let users mount anything"
-            )
-            raise UserError(
-                f"{problem}; write mounts as a list of volumes, and use $WINDROW_VOLUME_NAME in "
-                "commands"
-            )
+        _refuse_mounts(at_paths[0])
     urls = [use.name for use in volumes_used(step.mounts for step in steps) if "://" in use.source]
     if urls and not prepared.order.scratch:
         fix = (

@@ -150,18 +150,19 @@ class Parser(argparse.ArgumentParser):
         raise UserError(f"{message}; see {self.prog} --help")
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run a command line (by default this process's own) and return its exit code."""
-    for name in (
-        "stdout",
-        "stderr",
-    ):  # some callers close them (`>&-`): the next file would take their place
+def _ready_streams() -> None:
+    """Some callers close them (`>&-`): the next file would take their place."""
+    for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:
             setattr(sys, name, Path(os.devnull).open("w"))  # noqa: SIM115  (for the life of the process)
     if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(
-            errors="replace"
-        )  # a terminal without blocks for bars gets question marks, not an error
+        # a terminal without blocks for bars gets question marks, not an error
+        sys.stdout.reconfigure(errors="replace")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run a command line (by default this process's own) and return its exit code."""
+    _ready_streams()
     try:
         code = _run(sys.argv[1:] if argv is None else argv)
         sys.stdout.flush()

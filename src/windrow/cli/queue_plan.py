@@ -57,7 +57,7 @@ def show_prepared(
 
 
 def _queue_json(prepared: Prepared, plan: DryRun) -> dict[str, object]:
-    return {
+    known: dict[str, object] = {
         "queue": ",".join((prepared.order.on, *prepared.order.also)),
         "strategy": prepared.order.strategy,
         "forecast": plan.forecast,
@@ -70,13 +70,13 @@ def _queue_json(prepared: Prepared, plan: DryRun) -> dict[str, object]:
             for job, wait, risk in zip(plan.decision.jobs, plan.waits_s, plan.risks, strict=True)
         ],
         "commands": list(plan.commands),
-        **({"space": plan.space} if plan.space else {}),
-        **({"frontier": [asdict(way) for way in plan.frontier]} if plan.frontier else {}),
-    } | (
-        {"sites": rows}
-        if (rows := [asdict(one) for one in plan.decision.candidates if one.site])
-        else {}
-    )
+    }
+    seldom: dict[str, object] = {
+        "space": plan.space,
+        "frontier": [asdict(way) for way in plan.frontier],
+        "sites": [asdict(one) for one in plan.decision.candidates if one.site],
+    }
+    return known | {name: value for name, value in seldom.items() if value}
 
 
 def _site_table(decision: Decision) -> list[RenderableType]:

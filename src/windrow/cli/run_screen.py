@@ -61,19 +61,23 @@ def summary(told: RunView, now_s: float) -> list[str]:
     return [printable(line) for line in lines]
 
 
+def _bar(done: int, total: int) -> str:
+    full = _BAR * done // max(1, total)
+    return f"{'█' * full}{'░' * (_BAR - full)}"
+
+
 def _head(told: RunView) -> list[str]:
     """Which run it is, and how many of its tasks are in which state."""
     story = told.story
     request = told.facts.request
     total = len(story.tasks)
     done = story.count(TaskState.FINISHED)
-    full = _BAR * done // max(1, total)
     others = [
         f"{number} {state}"
         for state in TaskState
         if state is not TaskState.FINISHED and (number := story.count(state))
     ]
-    progress = f"tasks {'█' * full}{'░' * (_BAR - full)} {done}/{total}"
+    progress = f"tasks {_bar(done, total)} {done}/{total}"
     if others:
         progress += f"   ({', '.join(others)})"
     return [f"{told.paths.name}: {told.state}   {request.strategy} on {told.facts.on}", progress]
@@ -255,29 +259,26 @@ def job_rows(
     return [_row(number, jobs[number], told.story, now_s) for number in kept], len(jobs) - len(kept)
 
 
-def _row(number: int, job: JobStory, story: RunStory, now_s: float) -> list[str]:
-    from windrow.story.waiting import waits_because
-
-    done = sum(
+def _done_in(number: int, job: JobStory, story: RunStory) -> int:
+    return sum(
         any(a.job == number and a.outcome is AttemptState.FINISHED for a in story.tasks[t].attempts)
         for t in job.plan.all_tasks
     )
-    if job.submitted_s is not None:
-        begun = job.submitted_s
-    else:
-        begun = job.planned_s
+
+
+def _row(number: int, job: JobStory, story: RunStory, now_s: float) -> list[str]:
+    from windrow.story.waiting import waits_because
+
+    begun = job.planned_s if job.submitted_s is None else job.submitted_s
     waited = (job.started_s or job.ended_s or now_s) - begun
-    if job.started_s is None:
-        ran = ""
-    else:
-        ran = span((job.ended_s or now_s) - job.started_s)
+    ran = "" if job.started_s is None else span((job.ended_s or now_s) - job.started_s)
     return [
         str(number),
         job.id or "",
         job.state,
         str(job.plan.nodes),
         "no limit" if job.limit_s is None else span(job.limit_s),
-        f"{done}/{len(job.plan.all_tasks)}",
+        f"{_done_in(number, job, story)}/{len(job.plan.all_tasks)}",
         span(waited),
         ran,
         job.note or waits_because(job),

@@ -4,8 +4,9 @@ job as a row."""
 import csv
 import io
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from typing import Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -131,15 +132,7 @@ def write_jobs(path: str, simulations: Sequence[Simulation], from_s: float, to_s
 
             parquet.write_table(pa.concat_tables([pa.table(block) for block in blocks]), stream)
             return
-        text = io.TextIOWrapper(stream, encoding="utf-8", newline="", write_through=True)
-        writer = csv.writer(text, lineterminator="\n")
-        writer.writerow(blocks[0])
-        for block in blocks:
-            lists = (
-                column if isinstance(column, list) else column.tolist() for column in block.values()
-            )
-            writer.writerows(zip(*lists, strict=True))
-        text.detach()  # the stream is closed by its owner
+        _write_csv(stream, blocks)
 
 
 def _columns(
@@ -167,3 +160,15 @@ def _columns(
     else:
         policy = {}
     return {**policy, **{name: column[counted] for name, column in columns.items()}}
+
+
+def _write_csv(stream: BinaryIO, blocks: Sequence[Mapping[str, Any]]) -> None:
+    text = io.TextIOWrapper(stream, encoding="utf-8", newline="", write_through=True)
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(blocks[0])
+    for block in blocks:
+        lists = (
+            column if isinstance(column, list) else column.tolist() for column in block.values()
+        )
+        writer.writerows(zip(*lists, strict=True))
+    text.detach()  # the stream is closed by its owner

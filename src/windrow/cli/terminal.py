@@ -125,10 +125,7 @@ def table(
     rows = list(rows)
     for i in range(len(heads) if heads is not None else max(map(len, rows), default=0)):
         sign = align[min(i, len(align) - 1)]
-        if heads is None:
-            head = ""
-        else:
-            head = heads[i]
+        head = "" if heads is None else heads[i]
         shown.add_column(head, justify="right" if sign in ">r" else "left", no_wrap=sign in "<>")
     for row in rows:
         shown.add_row(*(Text(cell) if isinstance(cell, str) else cell for cell in row))

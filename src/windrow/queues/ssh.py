@@ -113,19 +113,21 @@ class Ssh:
             return ["ssh", *_QUIET]
         shared = ["ssh", *_QUIET, "-o", f"ControlPath={self.socket}"]
         if not self._talks([*shared, "-O", "check", self.host]):
-            with tempfile.TemporaryFile("w+") as said:  # no pipe: the connection would hold it open
-                opened = [*shared, *_ALIVE, "-fNM", self.host]
-                how: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stdout": said, "stderr": said}
-                try:
-                    code = subprocess.run(
-                        opened, timeout=4 * _CONNECT_S, check=False, **how
-                    ).returncode
-                except subprocess.TimeoutExpired:
-                    raise QueueError(f"{self.host} does not answer ssh") from None
-                said.seek(0)
-                if code:
-                    raise QueueError(self._unreached(Answer(code, "", said.read())))
+            self._open(shared)
         return [*shared, "-o", "ControlMaster=no"]
+
+    def _open(self, shared: Sequence[str]) -> None:
+        """A connection that later commands share."""
+        with tempfile.TemporaryFile("w+") as said:  # no pipe: the connection would hold it open
+            opened = [*shared, *_ALIVE, "-fNM", self.host]
+            how: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stdout": said, "stderr": said}
+            try:
+                code = subprocess.run(opened, timeout=4 * _CONNECT_S, check=False, **how).returncode
+            except subprocess.TimeoutExpired:
+                raise QueueError(f"{self.host} does not answer ssh") from None
+            said.seek(0)
+            if code:
+                raise QueueError(self._unreached(Answer(code, "", said.read())))
 
     @cached_property
     def socket(self) -> Path:

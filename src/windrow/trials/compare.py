@@ -83,12 +83,9 @@ class Comparison:
     def _summary(self, name: str) -> Row:
         makespan = self.column(name, "makespan_s")
         p10, median, p90 = np.percentile(makespan, [10, 50, 90]).tolist()
-        mean = {
-            key: float(self.column(name, key).mean())
-            for key in self.rows[0]
-            if key not in ("at_s", "strategy")
-        }
-        summary = {
+        keys = self.rows[0].keys() - {"at_s", "strategy"}
+        mean = {key: float(self.column(name, key).mean()) for key in keys}
+        summary: Row = {
             "strategy": name,
             "runs": len(makespan),
             "makespan_s_mean": mean["makespan_s"],
@@ -101,9 +98,9 @@ class Comparison:
             "jobs_mean": mean["jobs"],
             "killed_jobs_mean": mean["killed_jobs"],
         }
-        return summary | (
-            {"node_failures_mean": mean["node_failures"]} if self.scenario.failures else {}
-        )
+        if self.scenario.failures:
+            summary["node_failures_mean"] = mean["node_failures"]
+        return summary
 
 
 def compare(

@@ -237,12 +237,14 @@ class _Run:
         jobs = int(run[b.JOBS]) + n + 1
         ends = int(run[b.RUNNING_TASKS]) + n
         self.cluster.make_room(n + 2)
-        rooms = {b.JOBS_AT: jobs, b.ACTIVE_AT: jobs, b.ENDS_AT: ends}
-        rooms |= {
+        rooms = {
+            b.JOBS_AT: jobs,
+            b.ACTIVE_AT: jobs,
+            b.ENDS_AT: ends,
             b.READY_AT: int(run[b.FREE_TASKS]) + n,
             b.POOL_AT: int(run[b.USED_POOL]) + n + more,
+            b.NEWS_AT: self.cluster.events_room,
         }
-        rooms |= {b.NEWS_AT: self.cluster.events_room}
         if run[b.PACKED]:
             rooms |= {b.NODES_AT: int(run[b.USED_NODES]) + self.cluster.nodes}
         self.run = b.grown(run, rooms)

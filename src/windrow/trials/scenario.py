@@ -173,18 +173,9 @@ def submission_times(
     A log shorter than a week is tried from a seventh of its length on; gaps shrink so that there
     are five times.
     """
-    if len(log):
-        last = int(log.submit_s[-1] - log.submit_s[0])
-    else:
-        last = 0
-    if to_s is None:
-        end = min(7 * _DAY_S, last)
-    else:
-        end = to_s
-    if from_s is None:
-        begin = min(_DAY_S, end // 7)
-    else:
-        begin = from_s
+    last = int(log.submit_s[-1] - log.submit_s[0]) if len(log) else 0
+    end = min(7 * _DAY_S, last) if to_s is None else to_s
+    begin = min(_DAY_S, end // 7) if from_s is None else from_s
     if begin > end:
         raise UserError(
             f"there is no time between {begin:,} s and {end:,} s; the first must not be after "

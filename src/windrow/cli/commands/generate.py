@@ -84,6 +84,13 @@ def run(args: argparse.Namespace) -> None:
     (_log if args.recipe == "log" else _workflow)(args)
 
 
+def _costs(args: argparse.Namespace) -> dict[str, Any]:
+    costs = {"ccr": args.ccr, "even_levels": args.even_levels, "work_s": args.work}
+    if args.bandwidth is not None:
+        costs["bandwidth_bytes_s"] = args.bandwidth
+    return costs
+
+
 def _workflow(args: argparse.Namespace) -> None:
     from windrow.formats import write_workflow
     from windrow.formats.native.stand_in import write_stand_in
@@ -91,16 +98,9 @@ def _workflow(args: argparse.Namespace) -> None:
 
     _refuse(args, _LOG_ONLY, "a log")
     with terminal.waiting(f"generating {args.output}"):
-        costs: dict[str, Any] = {
-            "ccr": args.ccr,
-            "even_levels": args.even_levels,
-            "work_s": args.work,
-        }
-        if args.bandwidth is not None:
-            costs["bandwidth_bytes_s"] = args.bandwidth
         given = arguments.once_each(args.set or [])
         workflow = generate_workflow(
-            args.recipe, tasks=args.tasks, seed=args.seed, parameters=given, **costs
+            args.recipe, tasks=args.tasks, seed=args.seed, parameters=given, **_costs(args)
         )
         (write_stand_in if args.output.endswith(".yaml") else write_workflow)(workflow, args.output)
     size = (
@@ -116,10 +116,7 @@ def _log(args: argparse.Namespace) -> None:
 
     _refuse(args, _WORKFLOW_ONLY, "a workflow")
     with terminal.waiting(f"generating {args.output}"):
-        if args.model is None:
-            model = "lublin"
-        else:
-            model = args.model
+        model = "lublin" if args.model is None else args.model
         size = {"jobs": args.jobs, "days": args.days, "nodes": args.nodes}
         log = generate_log(
             model, seed=args.seed, parameters=arguments.once_each(args.set or []), **size

@@ -141,12 +141,10 @@ def _cancel(folder: PoolFolder, number: int) -> int:
     while told.holder is not None and not _outcome(told, number):
         time.sleep(0.05)
         told.refresh()
+    now = f"is {_outcome(told, number)}"
     if not _outcome(told, number):
-        terminal.say(
-            f"workflow {number} will be cancelled as soon as pool {folder.name} runs again"
-        )
-    else:
-        terminal.say(f"workflow {number} is {_outcome(told, number)}")
+        now = f"will be cancelled as soon as pool {folder.name} runs again"
+    terminal.say(f"workflow {number} {now}")
     return 0
 
 

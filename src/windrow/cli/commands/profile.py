@@ -59,6 +59,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     options.add_json(parser, "instead of tables")
 
 
+def _file_of(name: str) -> str:
+    if os.path.exists(name):  # noqa: PTH110  (any name)
+        return name
+    return f"{name.removesuffix('.profile')}.profile"
+
+
 def run(args: argparse.Namespace) -> int:
     """Trace or read, then tell."""
     from windrow.formats.parquet import need_parquet
@@ -68,17 +74,9 @@ def run(args: argparse.Namespace) -> int:
         need_parquet("--parquet")
     output = None
     if args.words[0] == "show" and len(args.words) == 2 and not args.tasks:
-        name = args.words[1]
-        profile = read_profile(
-            name
-            if os.path.exists(name)  # noqa: PTH110  (any name)
-            else f"{name.removesuffix('.profile')}.profile"
-        )
+        profile = read_profile(_file_of(args.words[1]))
     else:
-        if args.tasks:
-            profile = _traced_tasks(args)
-        else:
-            profile = _traced_command(args)
+        profile = _traced_tasks(args) if args.tasks else _traced_command(args)
         output = args.output or f"{profile.trace.stages[0].name}.profile"
         write_profile(profile, output)
     _tell(args, profile, output)

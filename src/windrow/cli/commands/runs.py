@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import time
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from windrow.cli import options, terminal
@@ -19,17 +20,25 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     options.add_json(parser)
 
 
-def run(args: argparse.Namespace) -> None:
-    """Read and show."""
+def _read(every: Iterable[RunPaths]) -> tuple[list[RunView], list[tuple[RunPaths, str]]]:
+    """The runs, and those that cannot be read, with why."""
     from windrow.app import runs
 
     told: list[RunView] = []
     unreadable: list[tuple[RunPaths, str]] = []
-    for paths in runs.all_runs():
+    for paths in every:
         try:
             told.append(runs.RunView(paths, asks_agents=True))
         except WindrowError as error:
             unreadable.append((paths, str(error)))
+    return told, unreadable
+
+
+def run(args: argparse.Namespace) -> None:
+    """Read and show."""
+    from windrow.app import runs
+
+    told, unreadable = _read(runs.all_runs())
     if args.json:
         lost = [{"run": paths.name, "state": "unreadable", "why": why} for paths, why in unreadable]
         terminal.print_json({"runs": [*map(_as_json, told), *lost]})

@@ -36,9 +36,8 @@ def run(args: argparse.Namespace) -> None:
     if args.control or args.socket:
         refuse_foreign_root(root)
     token = new_token()
-    path = None
-    if args.socket:
-        path = root.parent / _SOCKET
+    path = root.parent / _SOCKET if args.socket else None
+    if path is not None:
         root.mkdir(mode=0o700, parents=True, exist_ok=True)
     portal = Portal(root, Path.cwd(), token, control=args.control)
     server = opened(portal, args.port or 0, path)

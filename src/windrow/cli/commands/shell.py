@@ -96,10 +96,7 @@ def _place(told: RunView, task_id: str) -> _Place:
     step = told.runnable.steps[number]
     attempts = told.story.tasks[number].attempts
     is_whole = bool(workflow.nodes[number])
-    if attempts and is_whole:
-        hosts = told.story.jobs[attempts[-1].job].hosts
-    else:
-        hosts = ()
+    hosts = told.story.jobs[attempts[-1].job].hosts if attempts and is_whole else ()
     need = workflow.task(number).need
     if is_whole:
         need = need._replace(cores=told.facts.node_cores)

@@ -12,6 +12,7 @@ from windrow.cli.arguments import place
 from windrow.cli.run_screen import span
 
 if TYPE_CHECKING:
+    from windrow.pool.story import WorkflowStory
     from windrow.pool.view import PoolView
 
 
@@ -44,19 +45,11 @@ def run(args: argparse.Namespace) -> int:
         terminal.say(f"pool {folder.name} is not running; windrow pool {folder.address} starts it")
     if args.wait:
         return _wait(told, number, as_json=args.json)
-    name = runnable.workflow.name
-    tasks = len(runnable.workflow)
+    known = {"workflow": number, "name": runnable.workflow.name, "tasks": len(runnable.workflow)}
     if args.json:
-        told_of = {
-            "pool": folder.name,
-            "workflow": number,
-            "name": name,
-            "tasks": tasks,
-            "state": "submitted",
-        }
-        terminal.print_json(told_of)
+        terminal.print_json({"pool": folder.name, **known, "state": "submitted"})
     else:
-        print(f"workflow {number}: {name}, {tasks} tasks")
+        print("workflow {workflow}: {name}, {tasks} tasks".format(**known))
     return 0
 
 
@@ -72,13 +65,12 @@ def _wait(told: PoolView, number: int, *, as_json: bool) -> int:
     if as_json:
         terminal.print_json(workflow_json(workflow))
     else:
-        words = f"workflow {number}: {workflow.outcome}"
-        if workflow.slowdown is not None:
-            slower = f"{workflow.slowdown:.2f} times as long as alone"
-            words += f" after {span(workflow.response_s or 0)}, {slower}"
-        elif workflow.why:
-            words += f": {workflow.why}"
-        print(words)
-    if workflow.outcome == COMPLETE:
-        return 0
-    return 1
+        print(f"workflow {number}: {workflow.outcome}{_how(workflow)}")
+    return 0 if workflow.outcome == COMPLETE else 1
+
+
+def _how(workflow: WorkflowStory) -> str:
+    if workflow.slowdown is not None:
+        slower = f"{workflow.slowdown:.2f} times as long as alone"
+        return f" after {span(workflow.response_s or 0)}, {slower}"
+    return f": {workflow.why}" if workflow.why else ""

@@ -37,23 +37,28 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     describe.add_argument("--nodes", type=node_count, metavar="N", help=words)
 
 
+def _list() -> None:
+    from windrow.formats import archive
+
+    heads = ("name", "jobs", "processors", "recorded", "machine")
+    rows = [
+        (a.name, f"{a.jobs:,}", f"{a.processors:,}", f"{a.start} to {a.end}", a.title)
+        for a in archive.ARCHIVE
+    ]
+    terminal.show(terminal.table(heads, rows, "<rr<l"))
+
+
 def run(args: argparse.Namespace) -> None:
     """Do what `action` says."""
     from windrow.formats import archive
 
     if args.action == "list":
-        heads = ("name", "jobs", "processors", "recorded", "machine")
-        rows = [
-            (a.name, f"{a.jobs:,}", f"{a.processors:,}", f"{a.start} to {a.end}", a.title)
-            for a in archive.ARCHIVE
-        ]
-        terminal.show(terminal.table(heads, rows, "<rr<l"))
+        _list()
     elif args.action == "describe":
         print("\n".join(archive.describe(args.log, nodes=args.nodes).lines()))
     else:
-        for name in [
-            archive.find(name).name for name in args.names
-        ]:  # all are known before the first download
+        known = [archive.find(name).name for name in args.names]  # all, before the first download
+        for name in known:
             with _download_bar(name) as progress:
                 path = archive.fetch(name, args.to, progress=progress)
             print(f"{path}: checksum verified")

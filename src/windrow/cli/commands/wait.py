@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import argparse
 import time
+from typing import TYPE_CHECKING
 
 from windrow.cli import options, terminal
 from windrow.story.states import ACTIVE, RunState, TaskState
+
+if TYPE_CHECKING:
+    from windrow.app.runs import RunView
+
 
 _LOOK_S = 0.2
 _LOOK_MOST_S = 5.0
@@ -28,11 +33,7 @@ def run(args: argparse.Namespace) -> int:
         left_s = told.left_s(time.time())
         left = "" if left_s is None else f", about {span(left_s)} left"
         terminal.say(f"waiting for {name}{left}; windrow status -f {name} shows it")
-    pause_s = _LOOK_S
-    while told.state in ACTIVE or told.holder is not None:
-        time.sleep(pause_s)
-        pause_s = min(_SLOWER * pause_s, _LOOK_MOST_S)
-        told.refresh()
+    _wait(told)
     done = told.story.count(TaskState.FINISHED)
     terminal.say(f"{name}: {told.state}, {done} of {len(told.story.tasks)} tasks are done")
     if args.json:
@@ -42,3 +43,12 @@ def run(args: argparse.Namespace) -> int:
     if told.state == RunState.COMPLETE:
         return 0
     return 1
+
+
+def _wait(told: RunView) -> None:
+    """Look ever more seldom."""
+    pause_s = _LOOK_S
+    while told.state in ACTIVE or told.holder is not None:
+        time.sleep(pause_s)
+        pause_s = min(_SLOWER * pause_s, _LOOK_MOST_S)
+        told.refresh()

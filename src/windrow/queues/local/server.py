@@ -159,6 +159,14 @@ class QueueServer:
 
     # -- ending ------------------------------------------------------------------------------------
 
+    def _let_go(self, job_id: int) -> None:
+        """Of a supervisor that has ended."""
+        file = self._supervisors.pop(job_id).file
+        with contextlib.suppress(ChildProcessError):  # an adopted one is not our child
+            os.waitid(os.P_PIDFD, file, os.WEXITED)
+        os.close(file)
+        self._told.discard(job_id)
+
     def _settle(self) -> list[QueuedJob]:
         """Take note of jobs whose supervisors have ended, and return them."""
         over = []
@@ -167,10 +175,7 @@ class QueueServer:
             if watched is not None and not select.select([watched.file], [], [], 0)[0]:
                 continue
             if watched is not None:
-                with contextlib.suppress(ChildProcessError):  # an adopted one is not our child
-                    os.waitid(os.P_PIDFD, watched.file, os.WEXITED)
-                os.close(self._supervisors.pop(job.id).file)
-                self._told.discard(job.id)
+                self._let_go(job.id)
             who = supervisor.claimant(self._folder, job.id)
             # Not the one we watched: an earlier server's supervisor was quicker, or there was no
             # server for a while.

@@ -301,12 +301,17 @@ def _rules(ask: Ask, profile: SlurmProfile, where: _Where) -> list[Rule]:
     except QueueError as error:
         logger.warning("limits of the accounts are unknown: %s", error)
         return []
-    names = [where.partition_qos, profile.qos or job_qos]
-    if "OverPartQOS" in every.get(names[1], {}).get("Flags", ""):
-        names.reverse()
+    names = _in_order(where.partition_qos, profile.qos or job_qos, every)
     return [
         Rule(f"QOS {name}", True, every[name]) for name in dict.fromkeys(names) if name in every
     ] + associations
+
+
+def _in_order(of_partition: str, of_job: str, every: Mapping[str, Mapping[str, str]]) -> list[str]:
+    """The names of the partition's QOS and of the job's, the one that counts first."""
+    if "OverPartQOS" in every.get(of_job, {}).get("Flags", ""):
+        return [of_job, of_partition]
+    return [of_partition, of_job]
 
 
 def _associations(ask: Ask, account: str, where: _Where) -> tuple[list[Rule], str]:

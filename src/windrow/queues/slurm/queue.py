@@ -209,9 +209,8 @@ class SlurmQueue(BatchQueue):
             f"--time={text.format_duration(walltime_s)}",
             "--no-requeue",
         ]
-        whole += (
-            ["--no-kill"] if nodes > 1 else []
-        )  # the loss of one node leaves the job the others
+        if nodes > 1:
+            whole.append("--no-kill")  # the loss of one node leaves the job the others
         whole += [f"--mincpus={per_node.cores}"] if per_node.cores else []
         whole += [f"--tmp={mib['tmp']}M"] if mib["tmp"] else []
         whole += self._own_options()

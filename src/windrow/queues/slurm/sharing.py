@@ -98,6 +98,9 @@ def _mib(text: str) -> int:
     return 0
 
 
+_CHARGED = {"cpu": "core", "mem": "gib", "gres/gpu": "gpu"}
+
+
 def _billing(config: Mapping[str, str], partition: Mapping[str, str]) -> Billing:
     """What a partition charges; without a word on it, for each core."""
     weights = partition.get("TRESBillingWeights", "")
@@ -107,16 +110,10 @@ def _billing(config: Mapping[str, str], partition: Mapping[str, str]) -> Billing
     for one in weights.split(","):
         name, _, value = one.partition("=")
         match = re.fullmatch(r"([\d.]+)([KMGT]?)", value)
-        if match is None:
-            continue
-        weight = float(match[1])
-        match name.lower():
-            case "cpu":
-                found["core"] = weight
-            case "mem":
-                found["gib"] = weight * _GIB / _UNITS[match[2]]
-            case "gres/gpu":
-                found["gpu"] = weight
+        if match is not None and (what := _CHARGED.get(name.lower())):
+            found[what] = float(match[1])
+            if what == "gib":
+                found[what] *= _GIB / _UNITS[match[2]]
     takes_most = "MAX_TRES" in config.get("PriorityFlags", "")
     return Billing(**found, takes_most=takes_most)
 

@@ -213,10 +213,7 @@ def _status(
     code, sign = exit_
     if sign:
         code = 128 + sign
-    if reason in ("None", ""):
-        why = ""
-    else:
-        why = reason
+    why = "" if reason == "None" else reason
     return JobStatus(
         id=id_,
         state=state,

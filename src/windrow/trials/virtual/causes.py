@@ -37,6 +37,7 @@ from windrow.trials.virtual.invariants import Violation, told_in
 from windrow.trials.virtual.kinds import Kind
 
 if TYPE_CHECKING:
+    from windrow.manager.manager import Manager
     from windrow.trials.virtual.shell import VirtualRun
 
 HARMLESS: Collection[str] = (
@@ -107,14 +108,10 @@ def check_tries(run: VirtualRun) -> None:
         failed = before.get((number, word.task), 0)
         most = max(0, steps[word.task].retries - failed) + 1
         run.world.exercised[Invariant.TRIES] += 1
-        is_wrong = tries[number, word.task] > most or (
-            word.final and tries[number, word.task] < most
-        )
+        so_far = tries[number, word.task]
+        is_wrong = so_far > most or (word.final and so_far < most)
         if is_wrong and steps[word.task].checkpoint is None:
-            raise Violation(
-                f"task {word.task} failed {tries[number, word.task]} times in job {number}, "
-                f"not {most}"
-            )
+            raise Violation(f"task {word.task} failed {so_far} times in job {number}, not {most}")
 
 
 def check_saved(run: VirtualRun) -> None:
@@ -207,6 +204,17 @@ class Watch:
     busy_s: float = 0.0
     """When something last was done, or went wrong."""
 
+    def _count_silence(self, manager: Manager, now_s: float) -> None:
+        """It counts from a look at a queue that did not answer, and by a new manager."""
+        is_new = self.deaths != self.run.deaths
+        is_new |= now_s - self.looked_s > SLOWEST_S  # a call kept it waiting meanwhile
+        self.looked_s = now_s
+        if manager.trouble_with_queue or is_new or manager.is_over:
+            self.silent_s = now_s
+            self.deaths = self.run.deaths
+        if is_new or manager.is_over:
+            self.wanted_s.clear()
+
     def __call__(self) -> None:
         """The manager has looked."""
         manager = self.run.manager
@@ -214,14 +222,7 @@ class Watch:
         assert manager is not None
         if manager.core.trouble and not manager.core.is_stopped:
             self._check_trouble(manager.core.trouble)
-        is_new = self.deaths != self.run.deaths
-        is_new |= world.now_s - self.looked_s > SLOWEST_S  # a call kept it waiting meanwhile
-        self.looked_s = world.now_s
-        if manager.trouble_with_queue or is_new or manager.is_over:
-            self.silent_s = world.now_s
-            self.deaths = self.run.deaths
-        if is_new or manager.is_over:
-            self.wanted_s.clear()
+        self._count_silence(manager, world.now_s)
         self._check_tried()
         self._check_ends()
         self._check_busy()

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from pathlib import Path
 
-from windrow.model import Runnable
+from windrow.model import Runnable, Task
 
 HALF = "half"
 """What a task writes at first into each of its files."""
@@ -37,6 +37,12 @@ def content(path: str | Path) -> str | None:
         return None
 
 
+def _outputs(task: Task, command: Sequence[str], known: Mapping[str, str]) -> dict[str, str]:
+    """What a task makes of what it reads."""
+    read = [known.get(Path(name).name, "") for name in task.inputs]
+    return {name: made(command, read, name) for name in (Path(f).name for f in task.outputs)}
+
+
 def perfect(runnable: Runnable) -> Mapping[str, str]:
     """What each file would hold in a perfect world, by its last name: no two tasks make files of
     the same."""
@@ -46,9 +52,7 @@ def perfect(runnable: Runnable) -> Mapping[str, str]:
     ready = [task for task, parents in enumerate(waits) if not parents]
     while ready:
         task = workflow.task(number := ready.pop())
-        read = [found.get(Path(name).name, "") for name in task.inputs]
-        for name in (Path(name).name for name in task.outputs):
-            found[name] = made(runnable.steps[number].command, read, name)
+        found |= _outputs(task, runnable.steps[number].command, found)
         for child in workflow.children.of(number).tolist():
             waits[child] -= 1
             if not waits[child]:

@@ -341,6 +341,16 @@ def _with_checkpoints(runnable: Runnable) -> Runnable:
     return Runnable(runnable.workflow, tuple(steps))
 
 
+def _downs(scenario: VirtualScenario, horizon_s: int, chance: random.Random) -> Failures:
+    """How often nodes fail."""
+    downs = Failures()
+    if scenario.faults and chance.random() < 0.3:
+        downs = Failures(3.0 * horizon_s, 300.0)
+    if scenario.shape:
+        downs = Failures(horizon_s / 2, 300.0, scenario.shape)
+    return downs
+
+
 def _world(
     scenario: VirtualScenario,
     runnable: Runnable,
@@ -350,11 +360,7 @@ def _world(
     chance: random.Random,
 ) -> World:
     """The cluster, how long its queue remembers, and what an earlier run left."""
-    downs = Failures()
-    if scenario.faults and chance.random() < 0.3:
-        downs = Failures(3.0 * horizon_s, 300.0)
-    if scenario.shape:
-        downs = Failures(horizon_s / 2, 300.0, scenario.shape)
+    downs = _downs(scenario, horizon_s, chance)
     end_s = BEGIN_S + 2 * horizon_s
     queue = empty_queue(nodes, downs.draw(scenario.seed, nodes, BEGIN_S, end_s))
     queue.memory_s = chance.choice([30.0, 300.0, inf])

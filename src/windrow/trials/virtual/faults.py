@@ -67,13 +67,16 @@ def draw_few(
     usual = [kind for kind in Kind if kind not in SOMETIMES]
     few = [chance.choice(also if also and chance.random() < _SPECIAL else usual)]
     few += [chance.choice([*usual, *also]) for _ in range(chance.randint(0, 2))]
-    found = []
-    for _ in range(chance.randint(min(1, most), most)):
-        at_record = chance.randint(1, _RECORDS) if chance.random() < _AT_RECORD else None
-        at_s = begin_s + chance.randrange(horizon_s) if at_record is None else inf
-        length_s = chance.choice(_LENGTHS_S)
-        found.append(Fault(chance.choice(few), at_s, at_record, chance.randrange(1000), length_s))
-    return found
+    number = chance.randint(min(1, most), most)
+    return [_drawn(chance, few, horizon_s, begin_s) for _ in range(number)]
+
+
+def _drawn(chance: random.Random, kinds: Sequence[Kind], horizon_s: int, begin_s: int) -> Fault:
+    """A fault of one of these kinds, at some time or at a record of the journal."""
+    at_record = chance.randint(1, _RECORDS) if chance.random() < _AT_RECORD else None
+    at_s = begin_s + chance.randrange(horizon_s) if at_record is None else inf
+    length_s = chance.choice(_LENGTHS_S)
+    return Fault(chance.choice(kinds), at_s, at_record, chance.randrange(1000), length_s)
 
 
 def strike(world: World, fault: Fault) -> bool:

@@ -475,13 +475,16 @@ def _is_left_from_before(world: World, runnable: Runnable, core: Core, path: str
     return any(workflow.files[f].id == Path(path).name for f in workflow.inputs.index.tolist())
 
 
+def _folders_of_temporary(runnable: Runnable, maker: Mapping[str, int]) -> dict[str, str]:
+    """Where the tasks ran that make what is not to be kept."""
+    temporary = {file.id for file in runnable.workflow.files if file.keep is False}
+    return {name: runnable.steps[maker[name]].workdir for name in temporary & set(maker)}
+
+
 def _check_deleted(world: World, runnable: Runnable, core: Core) -> None:
     """Of what is not to be kept nothing is left that nothing needs."""
     files = core.temporary
-    temporary = {file.id for file in runnable.workflow.files if file.keep is False}
-    made = {
-        name: runnable.steps[files.maker[name]].workdir for name in temporary & set(files.maker)
-    }
+    made = _folders_of_temporary(runnable, files.maker)
     over = {*files.due, *files.gone, *(made if core.is_complete else ())}
     world.exercised[Invariant.DELETED] += len(over)
     left = {path for name in over for path in absolute(made[name], [name]) if Path(path).exists()}

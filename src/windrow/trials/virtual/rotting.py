@@ -47,12 +47,15 @@ class Rotting:
         self._chance = random.Random(f"blocks {seed}")
         self._home = folder / "home"
 
-    def wrong(self) -> str:
-        """What a node calls whole that is not; empty if nothing."""
+    def _make_files(self) -> None:
         self._home.mkdir(parents=True)
         for number in range(self._chance.randint(1, 3)):
             size = self._chance.choice([0, 1, _BLOCK, 5 * _BLOCK + 7])
             (self._home / f"file-{number}").write_bytes(self._chance.randbytes(size))
+
+    def wrong(self) -> str:
+        """What a node calls whole that is not; empty if nothing."""
+        self._make_files()
         members = list[Peers]()
         try:
             members += [self._member(number) for number in range(self._chance.randint(2, 4))]

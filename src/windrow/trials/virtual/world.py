@@ -567,19 +567,22 @@ class World:
     def _alive(self) -> list[VirtualAgent]:
         return [*self.agents.values(), *self.unseen.values()]
 
+    def _started(self, job: SimulatedJob) -> VirtualAgent:
+        folder, number = job.spec.command[-2:]
+        now_s = lambda: float(self.now_s)  # noqa: E731
+        agent = VirtualAgent(
+            RunFolder.at(folder), int(number), job.status.id, job.status.hosts, self, now_s
+        )
+        agent.clock_s = self.node_clock_s
+        self.node_clock_s = 0.0
+        return agent
+
     def _changed(self, job: SimulatedJob) -> None:
         """The queue has started or ended a job."""
         queue_id = job.status.id
         self._has_news = True
         if job.is_running:
-            folder, number = job.spec.command[-2:]
-            hosts = job.status.hosts
-            now_s = lambda: float(self.now_s)  # noqa: E731
-            self.agents[queue_id] = VirtualAgent(
-                RunFolder.at(folder), int(number), queue_id, hosts, self, now_s
-            )
-            self.agents[queue_id].clock_s = self.node_clock_s
-            self.node_clock_s = 0.0
+            self.agents[queue_id] = self._started(job)
         elif (agent := self.agents.pop(queue_id, None)) is not None:
             self.met["node is down for a while"] += (
                 job.status.state is JobState.NODE_FAILED and job.ends_as is None
@@ -640,6 +643,11 @@ class World:
             if not is_known and content(path) == HALF:
                 raise Violation(f"{path} is left half-written by an attempt that has ended")
 
+    def _refuse_if_full(self, what: str) -> None:
+        full = [until_s for folder, until_s in self.full_disks.items() if what.startswith(folder)]
+        if self.now_s < max(full, default=self.full_until_s):
+            raise no_room()
+
     def _about_to_write(self, what: object) -> None:
         self._has_news = True
         if self._acting is None:
@@ -652,11 +660,7 @@ class World:
                 raise Killed
         if self._acting is not None:
             self.lasting.refuses(what, self._acting.disk)
-        full = [
-            until_s for folder, until_s in self.full_disks.items() if str(what).startswith(folder)
-        ]
-        if self.now_s < max(full, default=self.full_until_s):
-            raise no_room()
+        self._refuse_if_full(str(what))
         self.before_commit(what)
         self.memory.changes("manager" if self._acting is None else self._acting.queue_id, what)
 
