@@ -5,7 +5,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 
+from windrow.model.wording import shortened
 from windrow.report import plot
 from windrow.report.plot import Frame
 
@@ -32,18 +34,13 @@ def bar(frame: Frame, row: int, one: Bar) -> Iterator[str]:
     top = frame.top + row * STEP + 3
     times = [0, one.wait_s, one.wait_s + one.run_s, one.end_s]
     a, b, c, d = frame.across(times).tolist()
-    colour = "c7"
-    css = ""
-    if one.is_chosen:
-        colour = "c0"
-        css = "strong"
-    name = one.name
-    if len(name) > _NAME:
-        name = f"{name[: _NAME - 1]}…"
+    colour, css = ("c0", "strong") if one.is_chosen else ("c7", "")
+    box = partial(plot.box, y=top, height=STEP - 8, hint=one.hint)
+    name = shortened(one.name, _NAME)
     yield plot.text(frame.left - 10, top + _BASE, name, f"end {css}".strip())
-    yield plot.box("veil", a, top, b - a, STEP - 8, one.hint)
-    yield plot.box(f"bar {colour}", b, top, max(1.0, c - b), STEP - 8, one.hint)
+    yield box("veil", a, width=b - a)
+    yield box(f"bar {colour}", b, width=max(1.0, c - b))
     if d > c + 0.5:
-        yield plot.box(f"area {colour}", c, top, d - c, STEP - 8, one.hint)
+        yield box(f"area {colour}", c, width=d - c)
     yield f'<path class="line {colour}" d="M{d:.1f} {top - 2:.1f}v{STEP - 4}"/>'
     yield plot.text(frame.right + 12, top + _BASE, one.words, css)

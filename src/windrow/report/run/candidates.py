@@ -79,6 +79,7 @@ def _picture(decision: DecisionStory) -> str:
     axis = time_axis(0, max(1.0, *(found[i][1] for i in order)), "from the decision on")
     frame = Frame(_LEFT, 10, 500, STEP * len(order), axis, Axis(0, 1, ()))
     parts = [plot.axes(frame)]
+    best_s = found[order[0]][1]
     for row, i in enumerate(order):
         one, end_s = found[i]
         words = format_duration(end_s)
