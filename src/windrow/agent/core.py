@@ -169,16 +169,18 @@ class AgentCore:
             and work_s <= left_s * self._nodes * self._shape.cores
         )
 
+    def _expected_end(self, open_: Sequence[TaskSpec], at: float) -> float:
+        begun = {task: since for task, (_, since) in self._running.items()}
+        return max((begun.get(spec.task, at) + spec.expected_s for spec in open_), default=at)
+
     def can_host(self, job: JobFile, at: float) -> bool:
         """Whether these copies could run beside all that is open here, and end before it: then they
         cost nothing."""
         mine = [self._specs[task] for task in self._allocation.open]
-        begun = {task: since for task, (_, since) in self._running.items()}
-        end = max((begun.get(spec.task, at) + spec.expected_s for spec in mine), default=at)
-        late = any(at + spec.expected_s > min(end, self.deadline) for spec in job.tasks)
-        is_mine = any(
-            spec.task in self._specs or spec.parents for spec in job.tasks
-        )  # of copies none has parents left
+        end = min(self._expected_end(mine, at), self.deadline)
+        late = any(at + spec.expected_s > end for spec in job.tasks)
+        # of copies none has parents left
+        is_mine = any(spec.task in self._specs or spec.parents for spec in job.tasks)
         if late or is_mine or self._is_draining or len(mine) >= self._nodes * self._shape.cores:
             return False
         together = Packing(self._nodes, self._shape)
@@ -413,21 +415,10 @@ class AgentCore:
         """
         task = result.task
         spec = self._specs[task]
-        if piece.has_gained:
-            idle = 0
-        else:
-            idle = self._specs[task].idle + ran_out
+        idle = 0 if piece.has_gained else spec.idle + ran_out
         if is_over and idle >= IDLE_PIECES and spec.checkpoint:
             self._failures[task] = spec.tries_left  # it would not help to try again
-            what = (
-                f"{idle} jobs in a row ran out of time before it had written "
-                f"{' or '.join(spec.checkpoint.files)}"
-            )
-            fix = (
-                "allow longer jobs, raise its notice, or check that it writes these files when "
-                "it is asked to"
-            )
-            return self.ended(replace(result, why=f"{what}; {fix}"), at)
+            return self.ended(replace(result, why=_never_saves(idle, spec.checkpoint.files)), at)
         attempt, _ = self._running.pop(task)
         self._note(events.AttemptSaved(at, task, attempt, round(piece.done_s, 3), True, idle))
         self._cuts[task] += 1
@@ -573,3 +564,13 @@ def _no_time(spec: TaskSpec, left_s: float) -> str:
     return (
         f"no time left: it {least} {spec.least_s:.0f} s, but only {max(0.0, left_s):.0f} s are left"
     )
+
+
+def _never_saves(idle: int, files: Sequence[str]) -> str:
+    """Why a task is given up that has saved nothing in that many jobs."""
+    what = f"{idle} jobs in a row ran out of time before it had written {' or '.join(files)}"
+    fix = (
+        "allow longer jobs, raise its notice, or check that it writes these files when it is asked "
+        "to"
+    )
+    return f"{what}; {fix}"

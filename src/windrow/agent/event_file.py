@@ -211,6 +211,16 @@ def encode(record: Record) -> str:
     return _encode({"at": told.pop("at"), "what": record.what, **told}) + "\n"
 
 
+def _restored(kind: type[Record], fields: dict[str, Any]) -> dict[str, Any]:
+    """With tuples and values for what JSON has made lists of."""
+    for name in fields.keys() & {"hosts", "files", "local"}:
+        fields[name] = tuple(fields[name])
+    if kind is AgentLeft:
+        reason, about = fields["why"]
+        fields["why"] = Leaving(Leave(reason), about)
+    return fields
+
+
 def decode(line: bytes) -> Record:
     """The record in this line. Raises ValueError if there is none."""
     fields = json.loads(line)
@@ -220,12 +230,7 @@ def decode(line: bytes) -> Record:
             return kind(fields.pop("at"), Attempt.of(fields))
         if kind is AttemptFailed:
             return kind(fields.pop("at"), final=fields.pop("final"), of=Attempt.of(fields))
-        for name in fields.keys() & {"hosts", "files", "local"}:
-            fields[name] = tuple(fields[name])
-        if kind is AgentLeft:
-            reason, about = fields["why"]
-            fields["why"] = Leaving(Leave(reason), about)
-        return kind(**fields)
+        return kind(**_restored(kind, fields))
     except (KeyError, TypeError, AttributeError) as error:
         raise ValueError(str(error)) from error
 
@@ -294,6 +299,10 @@ class Writer:
             os.close(fd)
 
 
+_NOT_NOW = (errno.ENOENT, errno.ESTALE)
+"""Not there yet, or replaced at this moment."""
+
+
 class Tail:
     """What is new in a file that grows since the last look: its whole lines. A file that is not
     there has none.
@@ -326,10 +335,7 @@ class Tail:
                 file.seek(self.offset)
                 data = file.read(_CHUNK_BYTES)
         except OSError as error:
-            if error.errno in (
-                errno.ENOENT,
-                errno.ESTALE,
-            ):  # not there yet, or replaced at this moment
+            if error.errno in _NOT_NOW:
                 return []
             raise OutsideError(f"{self.path} cannot be read: {error.strerror}") from error
         data = data.partition(b"\0")[0]

@@ -28,12 +28,10 @@ def held_bytes(groups: Mapping[int, int], proc: Path = _PROC) -> dict[int, int]:
     page = os.sysconf("SC_PAGE_SIZE")
     members: dict[int, list[int]] = {group: [] for group in groups}
     resident = dict.fromkeys(groups, 0)
-    for entry in proc.iterdir() if groups else ():
-        if entry.name.isdigit():
-            fields = _text(entry / "stat").rpartition(")")[2].split()
-            if len(fields) > 21 and int(fields[2]) in members:
-                members[int(fields[2])].append(int(entry.name))
-                resident[int(fields[2])] += int(fields[21]) * page
+    for pid, group, pages in _processes(proc) if groups else ():
+        if group in members:
+            members[group].append(pid)
+            resident[group] += pages * page
     over = [group for group, most in groups.items() if resident[group] > most]
     return {group: sum(_own_bytes(pid, proc) for pid in members[group]) for group in over}
 
@@ -122,3 +120,12 @@ class Cores:
     def end(self, task: int) -> None:
         """The task has ended."""
         self._taken.pop(task, None)
+
+
+def _processes(proc: Path) -> Iterator[tuple[int, int, int]]:
+    """Each with its group and how many pages it has."""
+    for entry in proc.iterdir():
+        if entry.name.isdigit():
+            fields = _text(entry / "stat").rpartition(")")[2].split()
+            if len(fields) > 21:
+                yield int(entry.name), int(fields[2]), int(fields[21])

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
@@ -266,11 +266,7 @@ def write_job(path: Path, job: JobFile) -> None:
     tasks = (encode(_record(task, defaults)) for task in job.tasks)
     with disk_faults(f"{path} cannot be written"):
         with replacing(path) as file:  # for its owner alone: it has the environments of tasks
-            file.write(f'{encode(head)[:-1]}, "tasks": ['.encode("ascii"))
-            file.writelines(
-                f"{',' if i else ''}\n{task}".encode("ascii") for i, task in enumerate(tasks)
-            )
-            file.write(b"\n]}\n")
+            file.writelines(line.encode("ascii") for line in _lines(encode(head), tasks))
         sync_folder(path.parent)
 
 
@@ -298,3 +294,11 @@ def read_job(path: Path) -> JobFile:
         raise InputError(
             path, f"is not a job file ({error})", fix="resume the run to have it written again"
         ) from error
+
+
+def _lines(head: str, tasks: Iterable[str]) -> Iterator[str]:
+    """One object of JSON, with a line for each task."""
+    yield f'{head[:-1]}, "tasks": ['
+    for i, task in enumerate(tasks):
+        yield f"{',' if i else ''}\n{task}"
+    yield "\n]}\n"

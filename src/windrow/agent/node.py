@@ -14,6 +14,7 @@ import json
 import os
 import select
 import sys
+from typing import TYPE_CHECKING
 
 from windrow.agent.folder import RunFolder
 from windrow.agent.guard import guarded
@@ -25,7 +26,19 @@ from windrow.agent.signals import Wake
 from windrow.errors import OutsideError
 from windrow.model.attempt import Attempt
 
+if TYPE_CHECKING:
+    from windrow.agent.data.node_data import NodeData
+
 _KILL_AFTER_S = 2.0
+
+
+def _data(run: str, job: str, facing: str, place: str) -> NodeData | None:
+    """What this node has of a job's files on its own disk."""
+    from windrow.agent.data.node_data import NodeData, plan_of  # noqa: PLC0415  (few jobs have such data)
+
+    folder = RunFolder.at(run)
+    plan = plan_of(folder, read_job(folder.job_file(int(job))), int(place), facing)
+    return None if plan is None else NodeData(plan)
 
 
 def main() -> int:
@@ -36,15 +49,7 @@ def main() -> int:
     runner = Runner(os.environ)
     try:
         if "--data" in sys.argv:
-            from windrow.agent.data.node_data import NodeData, plan_of  # noqa: PLC0415  (few jobs have such data)
-
-            run, job, facing, place = sys.argv[sys.argv.index("--data") + 1 :][:4]
-            folder = RunFolder.at(run)
-            plan = plan_of(folder, read_job(folder.job_file(int(job))), int(place), facing)
-            if plan is None:
-                runner.data = None
-            else:
-                runner.data = NodeData(plan)
+            runner.data = _data(*sys.argv[sys.argv.index("--data") + 1 :][:4])
         _serve(wake, runner, passes_on="--notices" in sys.argv[1:])
     except OutsideError as error:
         _say(json.dumps({"broken": str(error)}).encode() + b"\n")

@@ -27,7 +27,7 @@ import os
 import re
 import stat
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -77,6 +77,17 @@ class Outputs:
         """Where the command writes each."""
         return self._written
 
+    def _make_room(self, fixed: Collection[str]) -> None:
+        """Put aside what is there, but at places that are `fixed`."""
+        for path in self.paths:
+            if path in fixed:
+                self._before[path] = _look(path)
+                Path(path).parent.mkdir(parents=True, exist_ok=True)
+            else:
+                self._aside.append(path)
+                if _set_aside(path):
+                    self._older.add(path)
+
     def prepare(self) -> tuple[str, ...]:
         """Make room. The command as it is to be started. OSError if there cannot be room; then
         nothing has changed."""
@@ -94,14 +105,7 @@ class Outputs:
                     "several jobs run it, and it cannot be written elsewhere first",
                     fixed[0],
                 )
-            for path in self.paths:
-                if path in fixed:
-                    self._before[path] = _look(path)
-                    Path(path).parent.mkdir(parents=True, exist_ok=True)
-                else:
-                    self._aside.append(path)
-                    if _set_aside(path):
-                        self._older.add(path)
+            self._make_room(fixed)
         except (OSError, ValueError):
             with contextlib.suppress(OSError, ValueError):
                 self.discard()
@@ -228,12 +232,15 @@ class Outputs:
         for path in self.paths:
             folder, _, base = path.rpartition("/")
             self._written[path] = f"{folder}/{named[folder]}.{attempt}/{base}"
-        command = list(self._order.command)
-        for at, place, output in sorted(
-            self._order.elsewhere, reverse=True
-        ):  # what comes later moves nothing
-            name = named.get(self._order.outputs[output].rpartition("/")[0], "")
-            command[at] = f"{command[at][:place]}{name}.{attempt}/{command[at][place:]}"
+        return self._command_elsewhere()
+
+    def _command_elsewhere(self) -> tuple[str, ...]:
+        order = self._order
+        command = list(order.command)
+        for at, place, output in sorted(order.elsewhere, reverse=True):
+            # from the end: what comes later moves nothing
+            name = self._named.get(order.outputs[output].rpartition("/")[0], "")
+            command[at] = f"{command[at][:place]}{name}.{order.attempt}/{command[at][place:]}"
         return tuple(command)
 
     def _kept_at_once(self, made: Made) -> bool:

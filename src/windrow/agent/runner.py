@@ -17,7 +17,7 @@ import resource
 import shutil
 import signal
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from math import inf
@@ -724,25 +724,21 @@ def _why(code: int, command: tuple[str, ...]) -> str:
     if code == 0:
         return ""
     if code > 0:
-        if _SHELL.fullmatch(command[0]) and "-c" in command[-2:-1]:
-            text = command[-1]
-        else:
-            text = ""
-        hints = [
-            f": {hint}"
-            for known, word, hint in _HINTS
-            if text and code == known and re.search(word, text)
-        ]
-        return f"exit code {code}{''.join(hints)}"
-    if -code in set(signal.Signals):
-        name = signal.Signals(-code).name
-    else:
-        name = str(-code)
+        return f"exit code {code}{''.join(_hints(code, command))}"
+    is_known = -code in set(signal.Signals)
+    name = signal.Signals(-code).name if is_known else str(-code)
+    hint = ""
     if -code == signal.SIGKILL:
         hint = "; probably out of memory, unless someone killed it"
-    else:
-        hint = ""
     return f"killed by signal {name}{hint}"
+
+
+def _hints(code: int, command: tuple[str, ...]) -> Iterator[str]:
+    """What may be wrong with a command for a shell that ends with this exit code."""
+    if _SHELL.fullmatch(command[0]) and "-c" in command[-2:-1]:
+        for known, word, hint in _HINTS:
+            if code == known and re.search(word, command[-1]):
+                yield f": {hint}"
 
 
 def _tail(out: int) -> str:

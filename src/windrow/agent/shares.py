@@ -139,21 +139,7 @@ class Shares:
             self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         me = identity(os.getpid())
         assert me is not None, "this process lives"
-        machine = this_machine()
-        # A task was let in by what its submitter saw of the machine: where we see less, it must
-        # start nonetheless.
-        memory = max(
-            machine.memory_bytes or 0,
-            _UNLIMITED if shape.memory_bytes is None else shape.memory_bytes,
-        )
-        if shape.disk_bytes is None:
-            disk = _UNLIMITED
-        else:
-            disk = shape.disk_bytes
-        counts = dict(machine.counts) | dict(shape.counts)
-        self._total = Need(
-            max(machine.cores, shape.cores), memory, 0, disk, tuple(sorted(counts.items()))
-        )
+        self._total = _together(this_machine(), shape)
         self._gpus = visible(os.environ) or []
         self._own = Share(me, NOTHING)
         self.is_kept_waiting = False
@@ -169,11 +155,7 @@ class Shares:
             self._note(packing)
             others, limit = self._deal(others)
             packing.limit = limit
-            busy = {name for share in others for name in share.gpus}
-            gpus = dict(self._total.counts).get(GPUS, 0)
-            packing.nodes.busy_gpus = frozenset(
-                gpu for gpu in range(gpus) if name_of(gpu, self._gpus) in busy
-            )
+            packing.nodes.busy_gpus = self._busy_gpus(others)
             yield
             self._note(packing)
             self._write([*others, self._own], before)
@@ -204,6 +186,19 @@ class Shares:
             own.who, held, least, wants, since_s, own.has_turn and not is_new and wants > 0, gpus
         )
 
+    def _give_turn(self, others: list[Share], to: int) -> None:
+        """Behind the others comes this agent."""
+        if to == len(others):
+            self._own = replace(self._own, has_turn=True)
+        else:
+            others[to] = replace(others[to], has_turn=True)
+
+    def _busy_gpus(self, others: Sequence[Share]) -> frozenset[int]:
+        """Those that tasks of others hold."""
+        busy = {name for share in others for name in share.gpus}
+        gpus = range(dict(self._total.counts).get(GPUS, 0))
+        return frozenset(gpu for gpu in gpus if name_of(gpu, self._gpus) in busy)
+
     def _deal(self, others: list[Share]) -> tuple[list[Share], Need]:
         """The others, as far as they live, and what this agent may hold. Who is alive is asked
         where it matters."""
@@ -217,10 +212,7 @@ class Shares:
                 others = living
                 dealt, kept_for = deal(self._total, [*others, self._own])
         if kept_for is not None and not any(share.has_turn for share in (*others, self._own)):
-            if kept_for == len(others):
-                self._own = replace(self._own, has_turn=True)
-            else:
-                others[kept_for] = replace(others[kept_for], has_turn=True)
+            self._give_turn(others, kept_for)
         return others, self._own.held.plus(dealt[-1])
 
     def _read(self) -> tuple[list[Share], bytes]:
@@ -267,3 +259,16 @@ def _short(need: Need) -> tuple[object, ...]:
     if need[3:] != NOTHING[3:]:
         return tuple(need)
     return need[:2]
+
+
+def _together(machine: NodeShape, shape: NodeShape) -> Need:
+    """All that agents may hold together.
+
+    A task was let in by what its submitter saw of the machine: if we see less, it must start
+    nonetheless.
+    """
+    asked = _UNLIMITED if shape.memory_bytes is None else shape.memory_bytes
+    memory = max(machine.memory_bytes or 0, asked)
+    disk = _UNLIMITED if shape.disk_bytes is None else shape.disk_bytes
+    counts = dict(machine.counts) | dict(shape.counts)
+    return Need(max(machine.cores, shape.cores), memory, 0, disk, tuple(sorted(counts.items())))

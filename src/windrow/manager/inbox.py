@@ -303,10 +303,7 @@ class Hearing:
         job = self.placed[number]
         now = self.steady_s()
         if status is None:
-            if job.missing_since_s is None:
-                job.missing_since_s = now
-            if job.last_word is not None or now - job.missing_since_s > FORGOTTEN_S:
-                job.over_since_s = now
+            _note_missing(job, now)
             return []
         status = self._timed_status(status)
         job.missing_since_s = None
@@ -330,16 +327,11 @@ class Hearing:
                 detail = {"agent": job.last_word} | _kept(job)
                 records.append(Record(JobEnded(int(at), number), detail, at))
             elif job.over_since_s is not None and not self._may_still_speak(job):
-                asked = self.core.jobs[number].is_stopping
-                if job.missing_since_s is not None:
-                    status = None
-                else:
-                    status = job.status
                 ended = translate.ending(
                     number,
-                    status,
+                    job.status if job.missing_since_s is None else None,
                     at,
-                    was_asked=asked,
+                    was_asked=self.core.jobs[number].is_stopping,
                     last_word=job.last_word,
                     printed=_printed(job),
                 )
@@ -383,3 +375,11 @@ def _printed(job: Placed) -> str:
     except OSError:
         return ""
     return printed[-_PRINTED_BYTES:].decode(errors="replace")
+
+
+def _note_missing(job: Placed, now: float) -> None:
+    """The queue does not know it; after a while that means that it is over."""
+    if job.missing_since_s is None:
+        job.missing_since_s = now
+    if job.last_word is not None or now - job.missing_since_s > FORGOTTEN_S:
+        job.over_since_s = now

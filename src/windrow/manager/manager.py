@@ -127,10 +127,7 @@ class Manager:
             for action in self.core.handle(record.event):
                 if isinstance(action, SubmitJob):
                     homes[action.job] = outpost = self._of(self.core.at(action.plan.site))
-                    tail = event_file.Tail(
-                        outpost.folder.events(action.job), offsets.get(action.job, 0)
-                    )
-                    outpost.placed[action.job] = Placed(tail)
+                    outpost.follow(action.job, offsets.get(action.job, 0))
             self._note(record)
         for prediction in self.journal.predictions():
             homes[prediction.job].predictions.said.append(prediction)
@@ -175,15 +172,16 @@ class Manager:
         self._act_on_wishes()
         return lost
 
+    def _in_no_job(self) -> list[int]:
+        """Tasks that are not done."""
+        tasks = enumerate(self.core.job_of)
+        return [task for task, job in tasks if job is None and not self.core.is_done(task)]
+
     def _undo_lost(self, added: Iterable[int] | None = None) -> list[LostFile]:
         """Let the makers of files run again that are gone, and that tasks read which are in no
         job; or those that were `added`."""
         core = self.core
-        if added is None:
-            tasks = enumerate(core.job_of)
-            left = [task for task, job in tasks if job is None and not core.is_done(task)]
-        else:
-            left = list(added)
+        left = self._in_no_job() if added is None else list(added)
         is_away = is_gone_from
         if self.transfers is not None:
             self.transfers.look_for_files()
@@ -292,25 +290,16 @@ class Manager:
             reader = stack.pop()
             makers = {files.maker[name]: name for name in files.missing_for(reader)}
             if gone:
-                makers |= {
-                    gone[name]: name
-                    for name in self.core.work.workflow.task(reader).inputs
-                    if name in gone
-                }
+                read = self.core.work.workflow.task(reader).inputs
+                makers |= {gone[name]: name for name in read if name in gone}
             stack += [maker for maker in makers if maker not in again and done(maker)]
-            again |= {
-                maker: LostFile(maker, makers[maker], reader)
-                for maker in stack
-                if maker not in again
-            }
-        if undone := [
-            *what,
-            *(
-                Record(e.TaskUndone(int(now), one.maker), asdict(one), now)
-                for one in again.values()
-            ),
-        ]:
-            self.take_in(undone)
+            new = [maker for maker in stack if maker not in again]
+            again |= {maker: LostFile(maker, makers[maker], reader) for maker in new}
+        undone = [
+            Record(e.TaskUndone(int(now), one.maker), asdict(one), now) for one in again.values()
+        ]
+        if what or undone:
+            self.take_in([*what, *undone])
 
     def reconsider(self) -> None:
         """Tasks may be planned that were held up."""
@@ -324,23 +313,28 @@ class Manager:
         there = (name for name, job in self.dispatch.local.at.items() if job in self.core.jobs)
         return {reader for name in there for reader in readers.get(name, ())}
 
+    def _open_readers(self, names: Iterable[str]) -> dict[str, int]:
+        """Of these files, those that a task reads which is to run yet; with such a task."""
+        core = self.core
+        out = core.failed | core.blocked
+        readers = (
+            (name, reader)
+            for name in names
+            for reader in sorted(self.dispatch.staying.readers.get(name, ()))
+        )
+        return {
+            name: reader
+            for name, reader in readers
+            if not core.is_done(reader) and reader not in out
+        }
+
     def _void_places(self) -> None:
         """What was on nodes of jobs that are over is gone; what open tasks read of it is made
         again."""
         core = self.core
         now = self.now_s()
         for job, gone in self.dispatch.local.void(core.jobs).items():
-            out = core.failed | core.blocked
-            readers = (
-                (name, reader)
-                for name in gone
-                for reader in sorted(self.dispatch.staying.readers.get(name, ()))
-            )
-            needed = {
-                name: reader
-                for name, reader in readers
-                if not core.is_done(reader) and reader not in out
-            }
+            needed = self._open_readers(gone)
             lost = [LostFile(gone[name], name, reader) for name, reader in needed.items()]
             event = e.FilesGone(int(now), e.job_place(job), tuple(gone), job)
             self.undo(lost, gone, [Record(event, at_s=now)])
@@ -465,9 +459,8 @@ class Manager:
         job = outpost.placed.get(number)
         if job is not None and (job.is_started or outpost.folder.claim(number).exists()):
             walltime_s = at.site.walltime_s(plan.requested_s)
-            if walltime_s is None:
-                until_s = float("inf")
-            else:
+            until_s = float("inf")
+            if walltime_s is not None:
                 until_s = record.event.at_s + walltime_s + LATE_S
             outpost.hearing.given_up[number] = GivenUp(job.tail, until_s)
 

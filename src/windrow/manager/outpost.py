@@ -469,6 +469,10 @@ class Outpost:
             begun_s = now_s
         return replace(view, elapsed_s=int(now_s - begun_s), futures=futures)
 
+    def follow(self, job: int, offset: int) -> None:
+        """A job that is in the journal; what its agent said is read up to there."""
+        self.placed[job] = Placed(event_file.Tail(self.folder.events(job), offset))
+
     def _own_jobs(self) -> dict[str, OwnJob]:
         """The jobs of this run that the queue has and that are to stay, by their ids.
 
@@ -484,12 +488,7 @@ class Outpost:
             if there is None:
                 own[ids[number]] = job
             else:
-                own[ids[number]] = replace(
-                    there if is_taken else job,
-                    open_tasks=tuple(sorted((*there.open_tasks, *job.open_tasks))),
-                    expected_end_s=max(there.expected_end_s, job.expected_end_s),
-                    running_since_s=there.running_since_s | job.running_since_s,
-                )
+                own[ids[number]] = _with_taken(*((there, job) if is_taken else (job, there)))
         return own
 
     def _unsent(self) -> list[int]:
@@ -525,6 +524,12 @@ class Outpost:
                 self.run.dispatch.prepare(self.run.core, number, self.run.heard(), ())
                 self.placed[number].offered_until_s = now + jobs[number].plan.offered_s
 
+    def _may_be_offered(self, number: int) -> bool:
+        """A job is offered once, if its fate is clear."""
+        job = self.placed[number]
+        is_new = job.offered_until_s == -inf and not job.is_doubtful
+        return is_new and number not in self.wants_stop
+
     def _offer_to_kept(self) -> None:
         """Let agents that keep their nodes for tasks to come have the first new jobs, one each,
         before these go to the queue."""
@@ -534,14 +539,7 @@ class Outpost:
         hosts = {job.taken_by for job in core.jobs.values()}
         kept = [n for n in core.kept_jobs() if n in self.placed and n not in hosts]
         free = len(kept) - sum(map(self._is_on_offer, self.placed.values()))
-        untold = (
-            n
-            for n in self._unsent()
-            if self.placed[n].offered_until_s == -inf
-            and not self.placed[n].is_doubtful
-            and n not in self.wants_stop
-        )
-        for number in islice(untold, max(0, free)):
+        for number in islice(filter(self._may_be_offered, self._unsent()), max(0, free)):
             self.run.dispatch.prepare(core, number, self.run.heard(), ())
             self.placed[number].offered_until_s = self.run.steady_s() + KEPT_OFFER_S
 
@@ -667,3 +665,13 @@ class Outpost:
             self.wants_stop += [
                 number for number in others if self.run.core.jobs[number].is_stopping
             ]
+
+
+def _with_taken(one: OwnJob, other: OwnJob) -> OwnJob:
+    """Two jobs in one allocation, as one."""
+    return replace(
+        one,
+        open_tasks=tuple(sorted((*one.open_tasks, *other.open_tasks))),
+        expected_end_s=max(one.expected_end_s, other.expected_end_s),
+        running_since_s=one.running_since_s | other.running_since_s,
+    )

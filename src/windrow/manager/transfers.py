@@ -15,11 +15,11 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from windrow.data.catalogue import HOME, Catalogue, Paths, paths_of
 from windrow.data.mirror import Mirror
@@ -160,6 +160,17 @@ class Transfers:
             return is_gone_from(workdir, name)
         return self.catalogue.is_nowhere(path)
 
+    def _missing(self, place: str, there: Sequence[str]) -> Sequence[str]:
+        """Which of the files that were there are gone; none, if the place does not answer."""
+        if place == HOME:
+            root = self.catalogue.paths.root
+            made = (path for path in there if path in self.catalogue.maker)
+            return [path for path in made if is_gone_from(root, path)]
+        try:
+            return cast(Sequence[str], self.mirrors[place].ask({"missing": there})["missing"])
+        except QueueError:
+            return []
+
     def look_for_files(self) -> None:
         """Take note of files that were where tasks need them, and are gone. Of a site that does not
         answer, none is."""
@@ -168,16 +179,7 @@ class Transfers:
         needed = {path for task, read in enumerate(paths.reads) if not done(task) for path in read}
         for place in (HOME, *sorted(self._used)):
             there = sorted(path for path in needed if self.catalogue.is_at(path, place))
-            missing = [
-                path
-                for path in there
-                if path in self.catalogue.maker and is_gone_from(paths.root, path)
-            ]
-            if place != HOME:
-                try:
-                    missing = self.mirrors[place].ask({"missing": there})["missing"]
-                except QueueError:
-                    continue
+            missing = self._missing(place, there)
             if missing:
                 now = self.run.now_s()
                 self.run.take_in([Record(e.FilesGone(int(now), place, tuple(missing)), at_s=now)])
@@ -271,6 +273,14 @@ class Transfers:
             self._clean_up()
         return bool(ended)
 
+    def _to_run(self) -> Iterator[int]:
+        """Tasks that are in no job, and will be."""
+        core = self.run.core
+        out = core.failed | core.blocked
+        for task in range(len(self.catalogue.paths.reads)):
+            if core.job_of[task] is None and not core.is_done(task) and task not in out:
+                yield task
+
     def _make_again(self) -> None:
         """What no place has any more, and a task reads that is in no job, is made again.
 
@@ -281,13 +291,11 @@ class Transfers:
         gone = {path for path in self._gone if core.is_done(self.catalogue.maker[path])}
         if not gone or core.is_stopped:
             return
-        out = core.failed | core.blocked
         lost = dict[int, LostFile]()
-        for task, read in enumerate(self.catalogue.paths.reads):
-            if core.job_of[task] is None and not core.is_done(task) and task not in out:
-                for path in gone.intersection(read):
-                    maker = self.catalogue.maker[path]
-                    lost[maker] = LostFile(maker, path, task)
+        for task in self._to_run():
+            for path in gone.intersection(self.catalogue.paths.reads[task]):
+                maker = self.catalogue.maker[path]
+                lost[maker] = LostFile(maker, path, task)
         self.run.undo([lost[maker] for maker in sorted(lost)])
 
     def _make_way(self, files: Collection[str]) -> None:

@@ -195,11 +195,11 @@ class PoolServer:
             self._say(f"workflow {number} is refused: {error}")
             return
         if not is_known:
-            self._note(
-                e.WorkflowAccepted(at_s, number, runnable.workflow.name, len(runnable.workflow))
-            )
-        with disk_faults(f"{self._folder.out(number)} cannot be created"):
-            self._folder.out(number).mkdir(mode=0o700, parents=True, exist_ok=True)
+            workflow = runnable.workflow
+            self._note(e.WorkflowAccepted(at_s, number, workflow.name, len(workflow)))
+        out = self._folder.out(number)
+        with disk_faults(f"{out} cannot be created"):
+            out.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._ask(attempts)
 
     def _ask(self, attempts: Iterable[PoolAttempt]) -> None:
