@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 PATIENCE_S = 200.0
@@ -30,8 +31,11 @@ def is_alive(pid: int) -> bool:
 
 def children(pid: int) -> list[int]:
     """The processes that it has started and not waited for."""
-    lists = Path(f"/proc/{pid}/task").glob("*/children")  # one for each thread
-    return [int(child) for children in lists for child in children.read_text().split()]
+    found: list[int] = []
+    for thread in Path(f"/proc/{pid}/task").glob("*/children"):
+        with suppress(FileNotFoundError, ProcessLookupError):  # a thread that has just ended
+            found += [int(child) for child in thread.read_text().split()]
+    return found
 
 
 def read_pid(path: Path) -> int:

@@ -12,6 +12,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -247,7 +248,9 @@ def servers(folder: Path) -> list[int]:
     their own."""
     found = []
     for entry in Path("/proc").iterdir():
-        if entry.name.isdecimal() and (entry / "cmdline").exists():
+        if not entry.name.isdecimal():
+            continue
+        with suppress(FileNotFoundError, ProcessLookupError):  # it may end while we look
             words = (entry / "cmdline").read_bytes().split(b"\0")
             if b"windrow.queues.local.server" in words and os.fsencode(folder) in words:
                 found.append(int(entry.name))
