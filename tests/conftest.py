@@ -4,11 +4,17 @@ not run."""
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import tests.examples  # noqa: F401  (the profile of all property tests)
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    # As a shell starts what is in the background. Commands that tests start would inherit it, and
+    # never hear Ctrl-C.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 HERE = Path(__file__).parent
 DATA = Path(os.environ.get("WINDROW_DATA") or HERE.parents[1] / "shared" / "data")

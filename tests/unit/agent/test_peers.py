@@ -11,6 +11,7 @@ import socket
 import stat
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -229,18 +230,22 @@ def test_a_program_that_got_the_port_cannot_answer(start: Start, data: Path) -> 
     with socket.create_server(("127.0.0.1", 0)) as taken:
 
         def answer() -> None:
-            while True:
-                call = taken.accept()[0]
-                call.recv(8192)
-                call.sendall(
-                    b"HTTP/1.1 206 OK\r\nContent-Length: 4096\r\nWindrow-Run: run\r\n\r\n"
-                    + b"x" * 4096
-                )
+            with suppress(OSError):  # when it is shut down
+                while True:
+                    call = taken.accept()[0]
+                    call.recv(8192)
+                    call.sendall(
+                        b"HTTP/1.1 206 OK\r\nContent-Length: 4096\r\nWindrow-Run: run\r\n\r\n"
+                        + b"x" * 4096
+                    )
 
-        threading.Thread(target=answer, daemon=True).start()
+        impostor = threading.Thread(target=answer, daemon=True)
+        impostor.start()
         one.meet([one.member, other.member._replace(port=taken.getsockname()[1])])
         one.add("db", FolderHome(str(data)))
         assert content(one.fill("db")) == content(data)
+        taken.shutdown(socket.SHUT_RDWR)
+        impostor.join()
 
 
 def test_what_is_offered_is_opened_when_it_is_wanted(start: Start, data: Path) -> None:
