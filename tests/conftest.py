@@ -13,8 +13,9 @@ import tests.examples  # noqa: F401  (the profile of all property tests)
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # As a shell starts what is in the background. Commands that tests start would inherit it, and
-    # never hear Ctrl-C.
+    # would not hear Ctrl-C.
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGQUIT, signal.SIG_DFL)
 
 HERE = Path(__file__).parent
 DATA = Path(os.environ.get("WINDROW_DATA") or HERE.parents[1] / "shared" / "data")

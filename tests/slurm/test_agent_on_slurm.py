@@ -79,7 +79,7 @@ def test_four_nodes_work_side_by_side(slurm: SlurmCluster, run: Run, tmp_path: P
     assert sorted(run.finished()) == list(range(9))
     hosts = run.of(AgentStarted)[0].hosts
     assert len(set(hosts)) == 4
-    places = {event.task: event.nodes for event in run.of(AttemptStarted)}
+    places = {event.task: event.of.nodes for event in run.of(AttemptStarted)}
     for n in range(8):
         assert run.folder.task_out(n, 1).read_text().strip() == hosts[places[n][0]]
     assert run.folder.task_out(8, 1).read_text().split() == sorted(

@@ -37,7 +37,7 @@ def places(folder: Path, strategy: str) -> int:
 def test_at_every_place(folder: Path, strategy: str, away_s: int) -> None:
     """It is replaced at once, or after the queue has forgotten all about the run."""
     many = places(folder, strategy)
-    assert many >= 15
+    assert many >= 12  # of a run in one job, whose queue is asked little while its agent tells all
     for deadly in range(many):
         run = toy(folder / str(deadly), strategy, memory_s=300)
         assert not run.go_on(Fate(deadly))

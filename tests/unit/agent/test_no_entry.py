@@ -147,7 +147,7 @@ def look_around(run: Run, top: Path, agent: int) -> None:
     assert len(key) == 64
     assert key not in command_lines()
     for pid in below(agent):
-        with suppress(FileNotFoundError):  # it has ended since
+        with suppress(FileNotFoundError, ProcessLookupError):  # it has ended since
             assert key.encode() not in Path(f"/proc/{pid}/environ").read_bytes()
     kept = [path for path in (top / "disk").rglob("*") if path.is_file()]
     assert sum(path.stat().st_size for path in kept) >= SIZE

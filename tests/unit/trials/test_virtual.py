@@ -402,7 +402,8 @@ def test_files_that_did_not_arrive_are_found(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(
         Transfers, "_ended", lambda self, moved: ended(self, replace(moved, why=""))
     )
-    assert "starts without" in first_found([replace(small(seed), far=1) for seed in range(40, 100)])
+    found = first_found([replace(small(seed), far=1) for seed in range(40, 100)])
+    assert "starts without" in found or "gives up" in found
 
 
 def test_files_that_go_with_their_nodes_unnoticed_are_found(
