@@ -14,7 +14,7 @@ import json
 import os
 import select
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from windrow.agent.folder import RunFolder
 from windrow.agent.guard import guarded
@@ -72,10 +72,7 @@ def _serve(wake: Wake, runner: Runner, *, passes_on: bool) -> None:
     has_told = False
     os.set_blocking(0, False)
     while wake.stop_signal is None or passes_on:
-        if runner.data is None:
-            carrier = []
-        else:
-            carrier = [runner.data.fd]
+        carrier = [] if runner.data is None else [runner.data.fd]
         readable, _, _ = select.select([0, wake.fd, *carrier], [], [], runner.look_again_s())
         if 0 in readable:
             data = os.read(0, 1 << 16)
@@ -83,18 +80,7 @@ def _serve(wake: Wake, runner: Runner, *, passes_on: bool) -> None:
                 return
             *lines, unread = (unread + data).split(b"\n")
             for record in map(json.loads, lines):
-                if "signal" in record:
-                    runner.signal(record["signal"], record["tasks"])
-                elif "asked" in record:
-                    runner.ask(record["asked"])
-                elif "to_commit" in record:
-                    runner.commit(record["to_commit"])
-                elif "place" in record:
-                    runner.hear(record["place"], record["what"])
-                elif "to_drop" in record:
-                    runner.drop(record["to_drop"])
-                else:
-                    runner.start(order_from(record))
+                _obey(runner, record)
         wake.clear()
         results = runner.collect()
         if wake.stop_signal is not None and not has_told:
@@ -102,11 +88,32 @@ def _serve(wake: Wake, runner: Runner, *, passes_on: bool) -> None:
             _say(b'{"notice": true}\n')  # before the results of tasks that it may have ended
         for result in results:
             _say(to_line(result))
-        if runner.said:
-            _say(json.dumps({"said": runner.said}).encode() + b"\n")
-            runner.said.clear()
-        if committed := runner.take_committed():
-            _say(json.dumps({"committed": committed}).encode() + b"\n")
+        _pass_on(runner)
+
+
+def _obey(runner: Runner, record: dict[str, Any]) -> None:
+    """One line of what the agent says to this node."""
+    if "signal" in record:
+        runner.signal(record["signal"], record["tasks"])
+    elif "asked" in record:
+        runner.ask(record["asked"])
+    elif "to_commit" in record:
+        runner.commit(record["to_commit"])
+    elif "place" in record:
+        runner.hear(record["place"], record["what"])
+    elif "to_drop" in record:
+        runner.drop(record["to_drop"])
+    else:
+        runner.start(order_from(record))
+
+
+def _pass_on(runner: Runner) -> None:
+    """What its files have to say."""
+    if runner.said:
+        _say(json.dumps({"said": runner.said}).encode() + b"\n")
+        runner.said.clear()
+    if committed := runner.take_committed():
+        _say(json.dumps({"committed": committed}).encode() + b"\n")
 
 
 def _stop(wake: Wake, runner: Runner) -> None:

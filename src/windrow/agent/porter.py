@@ -17,7 +17,7 @@ import os
 import shutil
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -34,6 +34,31 @@ _OF_A_JOB = ("claim", "events", "output")
 _OF_ALL = ("commits", "out")
 
 
+def _put(folder: Path, files: Mapping[str, str]) -> None:
+    if files and not folder.exists():
+        with disk_faults(f"{folder} cannot be created"):
+            folder.mkdir(mode=0o700, parents=True)
+            (folder / MARK).touch(0o600)
+    for name, text in files.items():
+        with disk_faults(f"{folder / name} cannot be written"):
+            (folder / name).parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            with replacing(folder / name) as file:
+                file.write(text.encode())
+
+
+def _new(path: Path, begin: int, most: int) -> bytes:
+    """What the file has from there on; nothing if it is not there yet, or its file system has a
+    hiccup: there is another look."""
+    try:
+        if path.stat().st_size <= begin:
+            return b""
+        with path.open("rb") as file:
+            file.seek(begin)
+            return file.read(most)
+    except OSError:
+        return b""
+
+
 def serve(folder: Path, request: dict[str, Any]) -> dict[str, Any]:
     """Do what is requested, in this order: `put` files (name: text), send what is new, `remove` the
     folder.
@@ -41,35 +66,20 @@ def serve(folder: Path, request: dict[str, Any]) -> dict[str, Any]:
     `known`: bytes of each file that the asker has; `jobs`: those whose files are wanted; `all`:
     what tasks print, too. `missing` names files of tasks: which of them are not here?
     """
-    if request.get("put") and not folder.exists():
-        with disk_faults(f"{folder} cannot be created"):
-            folder.mkdir(mode=0o700, parents=True)
-            (folder / MARK).touch(0o600)
-    for name, text in request.get("put", {}).items():
-        with disk_faults(f"{folder / name} cannot be written"):
-            (folder / name).parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            with replacing(folder / name) as file:
-                file.write(text.encode())
+    _put(folder, request.get("put", {}))
     reply: dict[str, Any] = {"now": time.time(), "files": [], "more": False, "missing": []}
     left = MOST_BYTES
     known = request.get("known", {})
     for name in _names(folder, request):
-        try:
-            if (folder / name).stat().st_size <= (begin := known.get(name, 0)):
-                continue
-            with (folder / name).open("rb") as file:
-                file.seek(begin)
-                data = file.read(left)
-        except OSError:  # not there yet; of a file system with a hiccup there is another look
-            continue
-        left -= len(data)
-        reply["files"].append((name, begin, base64.b64encode(data).decode("ascii")))
+        begin = known.get(name, 0)
+        if data := _new(folder / name, begin, left):
+            left -= len(data)
+            reply["files"].append((name, begin, base64.b64encode(data).decode("ascii")))
         reply["more"] = left <= 0
         if left <= 0:
             break
-    if (
-        "missing" in request and (files := folder / "files").is_dir()
-    ):  # else the whole disk may be away for a while
+    # without it the whole disk may be away for a while
+    if "missing" in request and (files := folder / "files").is_dir():
         reply["missing"] = [
             name for name in request["missing"] if not os.path.lexists(files / name)
         ]

@@ -32,6 +32,7 @@ from windrow.manager.transfers import Transfers
 from windrow.model import Runnable
 from windrow.model.site import Site
 from windrow.queues.apart import apart
+from windrow.queues.command import Answer
 from windrow.queues.port import QueueError
 from windrow.queues.ssh import Ssh
 
@@ -61,16 +62,43 @@ connection = cache(Ssh)
 def settle(site: Site, run: str) -> dict[str, Any]:
     """Make a place ready for this run. QueueError if it does not answer, UserError if it
     cannot be used."""
-    folder = site.folder or DEFAULT_FOLDER
-    (agent, content) = archive()
-    folder = re.sub(r"^~(?=/|$)", "$HOME", folder)
+    folder = _folder_for_shell(site)
+    agent, content = archive()
+    ssh = connection(site.host, site.setup)
+    answer = ssh.script(_SETTLE.format(folder=folder, run=run, agent=agent, mark=MARK))
+    _check_settled(site, folder, answer)
+    found, python, has, *room = answer.out.rstrip("\n").split("\n")
+    if has == "lacks":
+        put = ssh.script(
+            _PUT.format(folder=found, agent=agent), base64.b64encode(content).decode("ascii")
+        )
+        if not put.is_good:
+            raise (QueueError if put.code is None else UserError)(
+                f"{site.name}: the agent cannot be put there: {put.words}"
+            )
+    told: dict[str, Any] = {
+        "host": site.host,
+        "data_host": site.data_host or site.host,
+        "setup": site.setup,
+    }
+    if room:
+        told["room_bytes"] = int(float(room[0]))
+    there = f"{found}/runs/{run}"
+    return told | {"there": there, "agent": (python, "-I", f"{found}/{agent}")}
+
+
+def _folder_for_shell(site: Site) -> str:
+    """As it stands between double quotes."""
+    folder = re.sub(r"^~(?=/|$)", "$HOME", site.folder or DEFAULT_FOLDER)
     if re.search(r'["`\\\n]|\$\(', folder):
         raise UserError(
             f"folder = {site.folder!r} of site {site.name}: write a plain path, or one such as "
             "$SCRATCH/windrow"
         )
-    ssh = connection(site.host, site.setup)
-    answer = ssh.script(_SETTLE.format(folder=folder, run=run, agent=agent, mark=MARK))
+    return folder
+
+
+def _check_settled(site: Site, folder: str, answer: Answer) -> None:
     if answer.code is None:
         raise QueueError(f"{site.host}: {answer.words}")
     if answer.code == 3:
@@ -81,26 +109,6 @@ def settle(site: Site, run: str) -> dict[str, Any]:
         )
     if not answer.is_good:
         raise UserError(f"folder {folder} of site {site.name} cannot be used: {answer.words}")
-    found, python, has, *room = answer.out.rstrip("\n").split("\n")
-    if has == "lacks":
-        put = ssh.script(
-            _PUT.format(folder=found, agent=agent), base64.b64encode(content).decode("ascii")
-        )
-        if not put.is_good:
-            raise (QueueError if put.code is None else UserError)(
-                f"{site.name}: the agent cannot be put there: {put.words}"
-            )
-    told = {"host": site.host, "data_host": site.data_host or site.host, "setup": site.setup}
-    if room:
-        rooms = {"room_bytes": int(float(room[0]))}
-    else:
-        rooms = {}
-    return {
-        **told,
-        **rooms,
-        "there": f"{found}/runs/{run}",
-        "agent": (python, "-I", f"{found}/{agent}"),
-    }
 
 
 def porter(place: Mapping[str, Any]) -> Ask:

@@ -194,33 +194,34 @@ class Reached:
             fix = f"lower what it needs in {self.file}, or use another queue, QOS or account"
             raise UserError(f"task {task.id} needs more than {on} gives a job: {why}; {fix}")
         key, needs, has = missing(task.need, site)
-        is_machine = limits.starts_at_once
-        is_all = site.shape == this_machine()
-        if is_machine:
-            owner = "this machine has"
-        elif key == "nodes":
-            owner = f"{on} has"
-        else:
-            owner = f"a node of {on} has"
-        if key == "nodes" and limits.narrow:
-            owner = f"a job of {on} has"
-        fix = f"lower {key} of the task in {self.file}"
-        fix += f" ({limits.narrow})" if key == "nodes" and limits.narrow else ""
-        fix += f" ({limits.left_out})" if key != "nodes" and limits.left_out else ""
+        why = limits.narrow if key == "nodes" else limits.left_out
+        fix = f"lower {key} of the task in {self.file}" + (f" ({why})" if why else "")
+        owner = self._owner(key)
         if key == "nodes" and self.max_nodes == site.job_nodes:
             owner = "--max-nodes allows"
             fix = f"{fix}, or raise --max-nodes"
-        elif limits.from_settings and not (
-            is_machine and (key == "nodes" or (is_all and key in ("cores", "memory")))
-        ):
-            if is_machine and not is_all:
+        elif self._is_set(key):
+            if limits.starts_at_once and site.shape != this_machine():
                 owner = "windrow.toml allows"
-            if key in ("nodes", "cores", "memory", "disk", GPUS):
-                setting = key
-            else:
-                setting = f"resources.{key}"
+            is_known = key in ("nodes", "cores", "memory", "disk", GPUS)
+            setting = key if is_known else f"resources.{key}"
             fix = f"{fix}, or raise {setting} in [queues.{on}] of windrow.toml"
         raise UserError(f"task {task.id} needs {needs}; {owner} {has}; {fix}")
+
+    def _owner(self, key: str) -> str:
+        """Who has too little of it."""
+        on = self.site.name
+        if key == "nodes" and self.limits.narrow:
+            return f"a job of {on} has"
+        if self.limits.starts_at_once:
+            return "this machine has"
+        return f"{on} has" if key == "nodes" else f"a node of {on} has"
+
+    def _is_set(self, key: str) -> bool:
+        """Whether settings limit it, and not what this machine has."""
+        is_all = self.site.shape == this_machine() and key in ("cores", "memory")
+        is_of_machine = self.limits.starts_at_once and (key == "nodes" or is_all)
+        return self.limits.from_settings and not is_of_machine
 
     def _refuse_long(self, workflow: Workflow, tasks: Ints) -> None:
         limit = self.site.max_request_s

@@ -74,29 +74,17 @@ def within_space(
     runnable = replace(runnable, workflow=_with_guesses(plain, order))
     workflow = runnable.workflow
     if where is not None:
-        taken = sum(size for _, size in live_runs.guaranteed(where[0]))
-        every = sum(workflow.files[f].size_bytes for f in workflow.outputs.index.tolist())
-        left = max(0, where[1] - taken)
-        if (
-            order.space is None and every <= left and not unknown_sizes(workflow)
-        ):  # it cannot take more, as it goes
-            return replace(order, space_in=where, guarantee=every), runnable
+        order = _within_folder(order, workflow, where)
         if order.space is None:
-            space = left
-        else:
-            space = order.space
-        order = replace(order, space=space, space_in=where, guarantee=space)
-        if space > left:
-            raise UserError(_too_little(space, where, taken))
+            return order, runnable
     assert order.space is not None
     _refuse_other_wishes(order, runnable)
     left_tasks = [task for task in range(len(workflow)) if task not in finished]
     smallest = smallest_space(plain, left_tasks)
     if smallest > order.space:
         raise UserError(_too_small(plain, left_tasks, smallest, order))
-    if (
-        smallest_space(workflow, left_tasks) > order.space
-    ):  # sizes of earlier runs are guesses, and refuse nothing
+    if smallest_space(workflow, left_tasks) > order.space:
+        # sizes of earlier runs are guesses, and refuse nothing
         runnable = replace(runnable, workflow=plain)
     return replace(order, cap=1), runnable  # one job at a time has all the space
 
@@ -285,3 +273,17 @@ def _too_small(workflow: Workflow, tasks: Collection[int], smallest: int, order:
             f"{format_size(less)} will do"
         )
     return f"{told}; {fix}"
+
+
+def _within_folder(order: RunRequest, workflow: Workflow, where: tuple[str, int]) -> RunRequest:
+    """With what the limit on this folder leaves for the run; without a limit if it cannot take
+    more than that, as it goes."""
+    taken = sum(size for _, size in live_runs.guaranteed(where[0]))
+    every = sum(workflow.files[f].size_bytes for f in workflow.outputs.index.tolist())
+    left = max(0, where[1] - taken)
+    if order.space is None and every <= left and not unknown_sizes(workflow):
+        return replace(order, space_in=where, guarantee=every)
+    space = left if order.space is None else order.space
+    if space > left:
+        raise UserError(_too_little(space, where, taken))
+    return replace(order, space=space, space_in=where, guarantee=space)

@@ -9,7 +9,9 @@ from windrow.errors import UserError
 from windrow.model.wording import count, listed
 
 if TYPE_CHECKING:
+    from windrow.app.continuing import Standing
     from windrow.app.runs import RunView
+    from windrow.model import Workflow
 
 
 def go_on(told: RunView, *, detached: bool, as_json: bool) -> int:
@@ -84,17 +86,12 @@ def show_continuation(told: RunView, *, as_json: bool) -> None:
 def choose(told: RunView, *, as_json: bool) -> int:
     """There is a run of this workflow already: say what each choice would do, and do nothing."""
     from windrow.app.continuing import standing
-    from windrow.report.run.explanation import change_lines, unfinished_line
 
     now = standing(told)
     name = told.paths.name
     if now.unread:
         raise UserError(f"{now.unread}; nothing was started")
-    if now.changes is None:
-        workflow = told.runnable.workflow
-    else:
-        workflow = now.changes.runnable.workflow
-    total = len(workflow)
+    workflow = now.changes.runnable.workflow if now.changes else told.runnable.workflow
     afresh = len(workflow) - told.story.added
     if as_json:
         about = {"run": name, "state": told.state, "is_up_to_date": now.is_up_to_date}
@@ -104,22 +101,26 @@ def choose(told: RunView, *, as_json: bool) -> int:
         terminal.say(f"{name} of this workflow is complete and up to date; nothing to do ({again})")
         return 0
     if not as_json:
-        if now.changes is not None and not now.is_same:
-            reasons = change_lines(now.changes)
-        else:
-            reasons = []
-        if now.is_same and (unfinished := unfinished_line(told.story)):
-            reasons.append(unfinished)
-        if now.lost:
-            reasons.append(f"{listed([workflow.ids[one.maker] for one in now.lost])} (output gone)")
+        reasons = "; ".join(_why_again(told, now, workflow)) or "its settings changed"
+        of_all = f"{now.to_run:,} of {count(len(workflow), 'task')}"
         terminal.say(
             f"windrow: error: there is already a run of this workflow: {name}, {told.state}; "
             "choose one:"
         )
-        of_all = f"{now.to_run:,} of {count(total, 'task')}"
-        terminal.say(
-            f"  --resume   continues it and runs {of_all}: "
-            f"{'; '.join(reasons) or 'its settings changed'}"
-        )
+        terminal.say(f"  --resume   continues it and runs {of_all}: {reasons}")
         terminal.say(f"  --again    starts from the beginning and runs all {afresh:,}")
     return 2
+
+
+def _why_again(told: RunView, now: Standing, workflow: Workflow) -> list[str]:
+    """Why tasks run if the run is continued."""
+    from windrow.report.run.explanation import change_lines, unfinished_line
+
+    reasons = []
+    if now.changes is not None and not now.is_same:
+        reasons = change_lines(now.changes)
+    if now.is_same and (unfinished := unfinished_line(told.story)):
+        reasons.append(unfinished)
+    if now.lost:
+        reasons.append(f"{listed([workflow.ids[one.maker] for one in now.lost])} (output gone)")
+    return reasons

@@ -184,6 +184,21 @@ def main(argv: Sequence[str] | None = None) -> int:
     return code
 
 
+def _parsed(
+    parser: argparse.ArgumentParser, argv: Sequence[str], chosen: str | None
+) -> argparse.Namespace:
+    """UserError for what the command does not know: argparse would point at the help of all."""
+    args, unknown = parser.parse_known_args(argv)
+    takes_run = getattr(args, "may_end_with_run", False) and args.run is None
+    if takes_run and len(unknown) == 1 and unknown[0][:1] != "-":
+        args.run = unknown.pop()  # argparse looks for it before the options only
+    if unknown:
+        command = "windrow" if chosen is None else f"windrow {chosen}"
+        told = f"unrecognized arguments: {' '.join(unknown)}; {_likely_meant(unknown, chosen)}"
+        raise UserError(f"{told}see {command} --help")
+    return args
+
+
 def _run(argv: Sequence[str]) -> int:
     if list(argv) == ["help", "all"]:
         from windrow.cli import elsewhere
@@ -197,31 +212,14 @@ def _run(argv: Sequence[str]) -> int:
     if argv and argv[0] == "help":
         argv = [*argv[1:2], "--help"]
     argv = _as_called_now(argv)
-    if argv and not argv[0].startswith("-"):
-        chosen = argv[0]
-    else:
-        chosen = None
+    chosen = argv[0] if argv and not argv[0].startswith("-") else None
     if chosen is None:
         module = None
         parser = _parser(None, None, _everyday())
     else:
         module = _module(chosen)
         parser = _parser(chosen, module)
-    args, unknown = parser.parse_known_args(argv)
-    if (
-        len(unknown) == 1
-        and getattr(args, "may_end_with_run", False)
-        and args.run is None
-        and unknown[0][:1] != "-"
-    ):
-        args.run = unknown.pop()  # argparse looks for it before the options only
-    if unknown:  # said here, since argparse would point at the help of all commands
-        if chosen is None:
-            command = "windrow"
-        else:
-            command = f"windrow {chosen}"
-        told = f"unrecognized arguments: {' '.join(unknown)}; {_likely_meant(unknown, chosen)}"
-        raise UserError(f"{told}see {command} --help")
+    args = _parsed(parser, argv, chosen)
     if module is None:  # only options stood in front, or nothing at all
         parser.print_help()
         return 0

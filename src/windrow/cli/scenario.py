@@ -166,32 +166,33 @@ def check_within(scenario: Scenario, option: str, at_s: int) -> None:
         raise UserError(f"{option} is after the end of the log: {job}")
 
 
+def _policy(scenario: Scenario) -> str:
+    """With what is not as usual."""
+    policy = f"policy {scenario.policy}"
+    if scenario.priority != "arrival":
+        policy += f", priority {scenario.priority}"
+    if scenario.placement != "count":
+        policy += f", placement {scenario.placement}"
+    return policy
+
+
 def words(scenario: Scenario, args: argparse.Namespace) -> list[str]:
     """What is tried, in a few lines for people."""
     workflow = scenario.workflow
     log = scenario.log
     shape = scenario.shape
     work = f"{format_duration(workflow.work_s)} of work{terminal.guesses(workflow)}"
-    if args.log is None:
-        source = "no log given, so a synthetic one: "
-    else:
-        source = "log "
+    source = "no log given, so a synthetic one: " if args.log is None else "log "
     nodes = f"{log.machine_nodes:,} nodes" + (f" of {shape.cores} cores" if shape.cores > 1 else "")
-    if scenario.priority == "arrival":
-        queue = ""
-    else:
-        queue = f", priority {scenario.priority}"
-    queue += "" if scenario.placement == "count" else f", placement {scenario.placement}"
     lines = [
         f"workflow {workflow.name}: {len(workflow):,} tasks on {workflow.depth:,} levels, {work}",
         *workflow.repairs(),
-        f"{source}{log.name}, {len(log):,} jobs on {nodes}, policy {scenario.policy}{queue}, "
+        f"{source}{log.name}, {len(log):,} jobs on {nodes}, {_policy(scenario)}, "
         f"{scenario.requests} requests",
     ]
+    noise = ""
     if scenario.noise:
         noise = f"; task times vary by a factor of about {math.exp(scenario.noise):.2g}"
-    else:
-        noise = ""
     lines.append(
         f"cap {scenario.cap} jobs, requests {scenario.margin:g} times the expected run{noise}"
     )

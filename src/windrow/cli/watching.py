@@ -13,9 +13,10 @@ import shlex
 import sys
 import time
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from math import ceil
 from typing import TYPE_CHECKING
 
 from windrow.cli import terminal
@@ -174,6 +175,22 @@ def _overview(told: RunView, look: Look, now_s: float) -> Iterator[Text]:
         yield from _job_lines(told, alive, now_s)
 
 
+_SIGNS = ((TaskState.FINISHED, "█"), (TaskState.RUNNING, "▒"), (TaskState.FAILED, "✗"))
+
+
+def _draw_states(line: Text, found: Mapping[TaskState, int], total: int) -> None:
+    """A bar of what is done, runs and failed; a single failure shows, too."""
+    cells = 0
+    for state, sign in _SIGNS:
+        many = _BAR * found[state] // total
+        if state is TaskState.FAILED:
+            many = ceil(_BAR * found[state] / total)
+        many = min(many, _BAR - cells)
+        cells += many
+        line.append(sign * many, _STYLES[state])
+    line.append("·" * (_BAR - cells))
+
+
 def _kinds(told: RunView) -> Iterator[Text]:
     from rich.text import Text
 
@@ -189,21 +206,7 @@ def _kinds(told: RunView) -> Iterator[Text]:
     for kind, found in states.items():
         total = sum(found.values())
         line = _line(f"{(kind or 'task')[:width]:<{width}}  ")
-        cells = 0
-        for state, sign in (
-            (TaskState.FINISHED, "█"),
-            (TaskState.RUNNING, "▒"),
-            (TaskState.FAILED, "✗"),
-        ):
-            many = (
-                -(-_BAR * found[state] // total)
-                if state is TaskState.FAILED
-                else _BAR * found[state] // total
-            )
-            many = min(many, _BAR - cells)
-            cells += many
-            line.append(sign * many, _STYLES[state])
-        line.append("·" * (_BAR - cells))
+        _draw_states(line, found, total)
         line.append(f"  {found[TaskState.FINISHED]}/{total}")
         if ran[kind]:
             line.append(f"  {sum(ran[kind]) / len(ran[kind]):.1f} s each")

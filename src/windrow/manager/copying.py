@@ -164,6 +164,15 @@ class Copying:
             max(LATE * usual_s, usual_s + self.core.terms.overhead_s)
         )
 
+    def _ends_s(self, sites: Sequence[AtSite], task: int, nodes: int) -> list[float]:
+        """When a copy that is submitted now should end at each site."""
+        found = []
+        for at in sites:
+            run_s = self._expected_s(at, task)
+            wait_s = self.wait_s(at, nodes, run_s) if len(sites) > 1 else 0.0
+            found.append(wait_s + self.core.terms.overhead_s + run_s)
+        return found
+
     def _chosen(self, due: Due) -> list[AtSite]:
         """The sites of its new copies, by TOP: of all at which it may run, as often as it may."""
         task = due.task
@@ -172,21 +181,9 @@ class Copying:
         held = [1 - job.at.site.hazard.survival(job.plan.nodes, due.left_s) for job in jobs]
         if prod(held) <= 1 - due.wanted:
             return []
-        home = jobs[0].at
         nodes = max(1, int(core.work.workflow.nodes[task]))
-        sites = [
-            at
-            for at in home.group
-            if at.has(task) and at.site.files == home.site.files and not at.trouble
-        ]
-        waits = [
-            self.wait_s(at, nodes, self._expected_s(at, task)) if len(sites) > 1 else 0.0
-            for at in sites
-        ]
-        ends = [
-            wait + core.terms.overhead_s + self._expected_s(at, task)
-            for at, wait in zip(sites, waits, strict=True)
-        ]
+        sites = _sites_like(jobs[0].at, task)
+        ends = self._ends_s(sites, task, nodes)
         risks = [1 - at.site.hazard.survival(nodes, self._expected_s(at, task)) for at in sites]
         # A copy is of use that ends before a second try would which starts when the first should
         # have ended.
@@ -261,3 +258,12 @@ def chains_s(work: Work, nexts: Adjacency, order: Sequence[int]) -> list[int]:
             (expected[other] + found[other] for other in nexts.of(task).tolist()), default=0
         )
     return found
+
+
+def _sites_like(home: AtSite, task: int) -> list[AtSite]:
+    """Those of the group at which the task may run, and that see the same files."""
+    return [
+        at
+        for at in home.group
+        if at.has(task) and at.site.files == home.site.files and not at.trouble
+    ]

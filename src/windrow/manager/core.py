@@ -673,6 +673,16 @@ class Core:
                 self.copies.add(task, home)
         return self._decide_if_useful(job.at.group)
 
+    def _let_go_of_children(self, task: int) -> list[int]:
+        """The task was a parent that they waited for; those that now can start."""
+        became_ready: list[int] = []
+        for child in self._children[task]:
+            self._open_parents[child] -= 1
+            if self.is_ready(child) and self.job_of[child] is None and child not in self.blocked:
+                insort(self._ready, self._turn(child))
+                became_ready.append(child)
+        return became_ready
+
     def _task_finished(self, task: int, at_s: int) -> list[Action]:
         if self._done[task]:
             return []
@@ -680,16 +690,15 @@ class Core:
         is_copied = task in self.copies.of
         if number is not None and (self.notes_pace or len(self.jobs[number].at.group) > 1):
             self.jobs[number].note_pace(task, at_s)
-        actions: list[Action] = (
-            [StopJob(idle) for idle in self.copies.close_all(task)] if is_copied else []
-        )
+        actions: list[Action] = []
+        if is_copied:
+            actions += map(StopJob, self.copies.close_all(task))
         is_progress = self._undone[task] <= 1
         if (home := self._close(task)) is not None:
             home.has_finished_a_task |= is_progress
             if number is not None and home.is_empty and (is_copied or not home.is_running):
-                actions.append(
-                    StopJob(number)
-                )  # another job had done it, which came to light only now
+                # another job had done it, which came to light only now
+                actions.append(StopJob(number))
         self._done[task] = True
         self.failed.discard(task)  # a job that was given up has done it, or what it needed
         self.blocked.discard(task)
@@ -701,12 +710,7 @@ class Core:
         if task in self.cancelled:  # before it could be ended
             self.recalled.pop(task, None)
             actions += self._unblocked({task})
-        became_ready: list[int] = []
-        for child in self._children[task]:
-            self._open_parents[child] -= 1
-            if self.is_ready(child) and self.job_of[child] is None and child not in self.blocked:
-                insort(self._ready, self._turn(child))
-                became_ready.append(child)
+        became_ready = self._let_go_of_children(task)
         self.tries.pop(task, None)
         if task in self.limits.takes:  # what it took is for others
             became_ready += self._waiting_for_shares()

@@ -76,32 +76,14 @@ class Moving:
         it `is_lost`."""
         at = outpost.at
         now = self.run.now_s()
-        name = outpost.at.name
         silent = {
             one.at.name for one in self.run.outposts if one.hearing.silent_since_s is not None
         }
         others = [other for other in at.group if other.name not in silent and not other.trouble]
         gone: list[Record] = []
-        for number, placed in outpost.placed.items():
-            job = self.run.core.jobs[number]
-            if not any(all(map(other.has, job.open_tasks)) for other in others):
-                continue
-            if placed.id is None and not placed.is_doubtful and not job.is_stopping:
-                gone.append(
-                    Record(e.JobWithdrawn(int(now), number, f"{name} does not answer"), at_s=now)
-                )
-            elif now > (end_s := _latest_end_s(job)) + OVER_S:
-                gone.append(
-                    _given_up(number, f"its time limit passed while {name} did not answer", end_s)
-                )
-            elif is_lost and not (
-                placed.is_started and at.site.files == "" and placed.last_word is None
-            ):
-                gone.append(
-                    _given_up(
-                        number, f"{name} has not answered for {format_duration(SILENT_S)}", now
-                    )
-                )
+        for number, job in ((n, self.run.core.jobs[n]) for n in outpost.placed):
+            if any(all(map(other.has, job.open_tasks)) for other in others):
+                gone += _end_of_silent(outpost, number, job, now, is_lost=is_lost)
         if gone:
             self.run.take_in(gone)
         tasks = range(len(self.run.core.job_of))
@@ -136,17 +118,11 @@ class Moving:
             job = core.jobs[number]
             tasks = np.zeros(len(core.job_of), dtype=bool)
             tasks[sorted(job.open_tasks)] = True
-            if elsewhere:
-                busy_s = elsewhere[0].view.busy_s
-            else:
-                busy_s = 0
+            busy_s = elsewhere[0].view.busy_s if elsewhere else 0
             stays_s = here.end_s(job.plan, max(wait_s, busy_s))
             if (found := better_elsewhere(tasks, stays_s, elsewhere, busy_s)) is not None:
                 name, end_s = found
-                if stays_s >= NEVER_S:
-                    then = "never"
-                else:
-                    then = f"in {format_duration(stays_s)}"
+                then = "never" if stays_s >= NEVER_S else f"in {format_duration(stays_s)}"
                 why = f"would end {then} at {at.name}, in {format_duration(end_s)} at {name}"
                 self.run.take_in(
                     [Record(e.JobWithdrawn(int(now), number, why, int(now + AGAIN_S)), at_s=now)]
@@ -203,3 +179,21 @@ def _waits_s(outpost: Outpost, waiting: Mapping[int, Placed], now_s: float) -> d
         if outpost.open_nodes is not None and outpost.open_nodes() < core.jobs[number].plan.nodes:
             found[number] = NEVER_S
     return found
+
+
+def _end_of_silent(
+    outpost: Outpost, number: int, job: Job, now: float, *, is_lost: bool
+) -> Iterator[Record]:
+    """What becomes of a job at a site that does not answer; nothing, if that is to be awaited."""
+    name = outpost.at.name
+    placed = outpost.placed[number]
+    may_speak = (
+        placed.is_started and outpost.at.site.files == "" and placed.last_word is None
+    )  # its agent, by files that are seen here
+    if placed.id is None and not placed.is_doubtful and not job.is_stopping:
+        yield Record(e.JobWithdrawn(int(now), number, f"{name} does not answer"), at_s=now)
+    elif now > (end_s := _latest_end_s(job)) + OVER_S:
+        yield _given_up(number, f"its time limit passed while {name} did not answer", end_s)
+    elif is_lost and not may_speak:
+        silent = f"{name} has not answered for {format_duration(SILENT_S)}"
+        yield _given_up(number, silent, now)

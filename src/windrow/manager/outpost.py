@@ -232,15 +232,9 @@ class Outpost:
     def _stop_jobs(self) -> None:
         wanted = [n for n in self.wants_stop if n in self.placed]
         unsent = [n for n in wanted if self.placed[n].id is None and not self.placed[n].is_doubtful]
-        taken = [
-            n for n in wanted if self.placed[n].is_taken
-        ]  # in another job, which may be about to continue
-        hosts = {job.taken_by for job in self.run.core.jobs.values() if not job.is_stopping}
-        wanted = [
-            n
-            for n in wanted
-            if n not in hosts or self.run.core.is_stopped or self.run.core.jobs[n].open_tasks
-        ]
+        # in another job, which may be about to continue
+        taken = [n for n in wanted if self.placed[n].is_taken]
+        wanted = self._not_needed(wanted)
         ids = {
             n: job_id
             for n in wanted
@@ -256,14 +250,22 @@ class Outpost:
             self.unreachable.clear()
         self.wants_stop = [n for n in wanted if n not in ids and n not in unsent and n not in taken]
         if unsent:
-            # A submission that got no answer may arrive after its tag was looked for: such a job is
-            # given up.
-            tried = {n: {"agent": None} if self.folder.job_file(n).exists() else {} for n in unsent}
             now = self.run.now_s()
-            state = {"state": "never submitted"}
-            self.run.take_in(
-                [Record(e.JobEnded(int(now), n), state | tried[n], now) for n in unsent]
-            )
+            self.run.take_in([self._never_submitted(n, now) for n in unsent])
+
+    def _not_needed(self, jobs: Sequence[int]) -> list[int]:
+        """Those in which no other job runs as their guest, and those to be stopped anyway."""
+        core = self.run.core
+        hosts = {job.taken_by for job in core.jobs.values() if not job.is_stopping}
+        return [n for n in jobs if n not in hosts or core.is_stopped or core.jobs[n].open_tasks]
+
+    def _never_submitted(self, job: int, now: float) -> Record:
+        """A submission that got no answer may arrive after its tag was looked for: such a job is
+        given up."""
+        detail: dict[str, object] = {"state": "never submitted"}
+        if self.folder.job_file(job).exists():
+            detail["agent"] = None
+        return Record(e.JobEnded(int(now), job), detail, now)
 
     @property
     def group(self) -> list[Outpost]:
@@ -297,11 +299,9 @@ class Outpost:
             and agreed.could_start
             and not sum(at.jobs for at in self.at.group)
         )
-        if is_stuck:
-            self.held_back = f"nothing more can be submitted: {decision.why}"
-        else:
-            self.held_back = ""
+        self.held_back = ""
         if is_stuck:  # as the queue stands (nodes are drained, say): ask again, ever more rarely
+            self.held_back = f"nothing more can be submitted: {decision.why}"
             for outpost in group:
                 outpost.deciding.asked(self.run.steady_s())
             return
@@ -312,24 +312,17 @@ class Outpost:
             outpost.held_back = ""
         if decision.jobs or decision.candidates:
             chosen = next(outpost for outpost in group if outpost.at.name == agreed.site)
-            site = chosen.at.site
-            are_there = all(job.site == agreed.site for job in decision.jobs)
-            if site.starts_at_once and are_there:
-                limit = {"limit_s": site.max_request_s}
-            else:
-                limit = {}
-            self.run.take_in(
-                [
-                    Record(
-                        e.JobsPlanned(int(now), decision, agreed.site),
-                        {"forecast": chosen.trusted} | limit,
-                        now,
-                    )
-                ]
-            )
-            self.wants_decision = (
-                len(group) > 1 and len(decision.jobs) > 1
-            )  # there may be room for more elsewhere
+            self.run.take_in([chosen.planned(decision, now)])
+            # there may be room for more elsewhere
+            self.wants_decision = len(group) > 1 and len(decision.jobs) > 1
+
+    def planned(self, decision: Decision, now: float) -> Record:
+        """The event of a decision for this site."""
+        detail: dict[str, object] = {"forecast": self.trusted}
+        are_here = all(job.site == self.at.name for job in decision.jobs)
+        if self.at.site.starts_at_once and are_here:
+            detail["limit_s"] = self.at.site.max_request_s
+        return Record(e.JobsPlanned(int(now), decision, self.at.name), detail, now)
 
     def agree(self, now_s: float) -> Agreement:
         """What to do now for the group. If the batch system says otherwise of the first job, it is
@@ -549,28 +542,32 @@ class Outpost:
         there = sum(job.id is not None and not job.is_taken for job in self.placed.values())
         return max(0, self.at.site.cap - there)
 
-    def _send(self, numbers: Sequence[int]) -> None:
-        """Submit alike jobs."""
-        run = self.run
+    def _nodes_to_avoid(self, nodes: int) -> tuple[str, ...]:
+        """Never too many for a job of that many to start."""
         now = self.run.now_s()
-        avoid: tuple[str, ...] = ()
-        if self.at.avoidance.at(now):  # never too many for the job to start
-            if self.open_nodes is None:
-                offered = self.at.site.nodes
-            else:
-                offered = self.open_nodes()
-            avoid = self.at.avoidance.names(now, offered - run.core.jobs[numbers[0]].plan.nodes)
-        heard = run.heard()
-        specs = [run.dispatch.prepare(run.core, number, heard, avoid) for number in numbers]
-        # What each forecaster says of these jobs is written down once, however often the queue puts
-        # them off.
-        if plans := {
-            number: run.core.jobs[number].plan for number in numbers if number not in self.foretold
-        }:
+        if not self.at.avoidance.at(now):
+            return ()
+        offered = self.at.site.nodes if self.open_nodes is None else self.open_nodes()
+        return self.at.avoidance.names(now, offered - nodes)
+
+    def _foretell(self, numbers: Sequence[int]) -> None:
+        """What each forecaster says of these jobs is written down once, however often the queue
+        puts them off."""
+        run = self.run
+        plans = {n: run.core.jobs[n].plan for n in numbers if n not in self.foretold}
+        if plans:
             said = self.predictions.ask(plans, self.predictions.best(len(self.placed)), run.now_s())
             said = self._held_to_the_system(plans, said)
             run.journal.predict(said)
             self.foretold.update(prediction.job for prediction in said)
+
+    def _send(self, numbers: Sequence[int]) -> None:
+        """Submit alike jobs."""
+        run = self.run
+        avoid = self._nodes_to_avoid(run.core.jobs[numbers[0]].plan.nodes)
+        heard = run.heard()
+        specs = [run.dispatch.prepare(run.core, number, heard, avoid) for number in numbers]
+        self._foretell(numbers)
         try:
             if len(specs) == 1:
                 ids = [self.queue.submit(specs[0])]

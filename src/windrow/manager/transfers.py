@@ -216,19 +216,24 @@ class Transfers:
             catalogue.undone(event.task)
         elif isinstance(event, e.TaskDropped) and event.lacks_files:
             self._in_vain.add(event.task)
-        elif isinstance(event, e.FilesMoved):
-            catalogue.moved(event.files, event.origin, event.to, event.size_bytes, event.took_s)
-            self._used |= {event.to} - {HOME}
-        elif isinstance(event, e.MoveFailed) and event.to == HOME:
-            self._ways |= {f"{catalogue.paths.root}/{path}" for path in event.files}
-        elif isinstance(event, e.FilesGone):
-            catalogue.gone(event.place, event.files)
-            self._gone.update(path for path in event.files if path in catalogue.maker)
-            self._used -= set() if event.files else {event.place}
         elif isinstance(event, e.JobsPlanned) and event.decision.jobs:
             self._used |= {self.run.core.at(event.site).site.files} - {HOME}
         elif isinstance(event, e.TasksAdded):
             catalogue.extend(self.paths_with(self.run.dispatch.runnable))
+        elif isinstance(event, e.FilesMoved | e.MoveFailed | e.FilesGone):
+            self._note_files(event)
+
+    def _note_files(self, event: e.FilesMoved | e.MoveFailed | e.FilesGone) -> None:
+        catalogue = self.catalogue
+        if isinstance(event, e.FilesMoved):
+            catalogue.moved(event.files, event.origin, event.to, event.size_bytes, event.took_s)
+            self._used |= {event.to} - {HOME}
+        elif isinstance(event, e.FilesGone):
+            catalogue.gone(event.place, event.files)
+            self._gone.update(path for path in event.files if path in catalogue.maker)
+            self._used -= set() if event.files else {event.place}
+        elif event.to == HOME:
+            self._ways |= {f"{catalogue.paths.root}/{path}" for path in event.files}
 
     def paths_with(self, runnable: Runnable) -> Paths:
         """The files of the run with tasks that join it. UserError if they could not be found

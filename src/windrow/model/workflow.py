@@ -246,6 +246,10 @@ class Workflow:
         _refuse_parents_twice(new)
         return self._with(more, parents, names)
 
+    def _count(self, name: str) -> Ints:
+        """What each task takes of a named resource."""
+        return self.counts.get(name, np.zeros(len(self), dtype=np.int64))
+
     def _with(self, more: Workflow, parents: Sequence[Sequence[int]], names: _Names) -> Workflow:
         """This workflow with the tasks of another behind its own, which have these parents.
 
@@ -259,10 +263,7 @@ class Workflow:
         for column in ("runtime_s", "cores", "nodes", "memory_bytes", "disk_bytes"):
             setattr(grown, column, _joined(getattr(self, column), getattr(more, column)))
         grown.counts = {
-            name: _joined(
-                self.counts.get(name, np.zeros(len(self), dtype=np.int64)),
-                more.counts.get(name, np.zeros(len(more), dtype=np.int64)),
-            )
+            name: _joined(self._count(name), more._count(name))
             for name in sorted({*self.counts, *more.counts})
         }
         grown.parents = self.parents.followed_by(parents)
@@ -270,14 +271,14 @@ class Workflow:
         grown.files = self.files + tuple(new)
         places = dict(zip((file.id for file in new), count(len(self.files)), strict=False))
         at = ChainMap(places, names.files)
-        lists = (
-            [[at[more.files[f].id] for f in used.of(task).tolist()] for task in range(len(more))]
-            for used in (more.inputs, more.outputs)
-        )
-        grown.inputs, grown.outputs = (
-            used.followed_by(numbers)
-            for used, numbers in zip((self.inputs, self.outputs), lists, strict=True)
-        )
+
+        def numbers(used: Adjacency) -> list[list[int]]:
+            """The files of each new task, as they are numbered now."""
+            tasks = range(len(more))
+            return [[at[more.files[f].id] for f in used.of(task).tolist()] for task in tasks]
+
+        grown.inputs = self.inputs.followed_by(numbers(more.inputs))
+        grown.outputs = self.outputs.followed_by(numbers(more.outputs))
         names.add_rows(more, len(self))
         grown.commands = names.commands
         grown.rules = names.rules

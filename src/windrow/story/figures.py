@@ -20,6 +20,7 @@ from itertools import accumulate
 from math import inf
 from typing import TYPE_CHECKING
 
+from windrow.model import Workflow
 from windrow.story.events import FilesMoved
 from windrow.story.journal import PredictedStart
 from windrow.story.states import AttemptState, JobStage
@@ -271,31 +272,21 @@ def _union(spans: Iterable[tuple[float, float]], from_s: float = -inf) -> list[t
 def data_node_s(run: RecordedRun) -> float:
     """The node time of jobs in which none of their tasks ran while files that these read were on
     the way."""
-    moves = [event for event in run.story.transfers if isinstance(event, FilesMoved)]
-    if not moves:
-        return 0.0
     on_way = [
         (m.at_s - m.took_s, m.at_s, {tail for path in m.files for tail in _tails(path)})
-        for m in moves
+        for m in run.story.transfers
+        if isinstance(m, FilesMoved)
     ]
-    busy: dict[int, list[tuple[float, float]]] = {}
-    for _, attempt in attempts(run.story):
-        span = attempt.started_s, attempt.started_s + attempt_s(attempt, run.until_s)
-        busy.setdefault(attempt.job, []).append(span)
-    files = run.story.workflow.files
-    inputs = run.story.workflow.inputs
+    if not on_way:
+        return 0.0
+    busy = _busy_by_job(run)
     total = 0.0
     for number, job in run.story.jobs.items():
         if job.started_s is None or job.taken_by is not None:
             continue
         begun_s = job.started_s
         end_s = job.started_s + (ran_s(job, run.until_s) or 0.0)
-        tasks = job.plan.tasks
-        reads = {
-            posixpath.normpath(files[f].id).rpartition("../")[2]
-            for t in tasks
-            for f in inputs.of(t).tolist()
-        }
+        reads = _reads(run.story.workflow, job.plan.tasks)
         waits = [
             (max(a, begun_s), min(b, end_s))
             for a, b, tails in on_way
@@ -303,10 +294,32 @@ def data_node_s(run: RecordedRun) -> float:
         ]
         mine = busy.get(number, [])
         both = mine + [wait for wait in waits if wait[0] < wait[1]]
-        total += job.plan.nodes_held(max(1, run.cores)) * sum(
-            sign * (b - a) for part, sign in ((both, 1), (mine, -1)) for a, b in _union(part)
-        )
+        idle_s = _length_s(both) - _length_s(mine)
+        total += job.plan.nodes_held(max(1, run.cores)) * idle_s
     return total
+
+
+Span = tuple[float, float]
+
+
+def _busy_by_job(run: RecordedRun) -> dict[int, list[Span]]:
+    """When tasks ran in each job."""
+    busy: dict[int, list[Span]] = {}
+    for _, attempt in attempts(run.story):
+        span = attempt.started_s, attempt.started_s + attempt_s(attempt, run.until_s)
+        busy.setdefault(attempt.job, []).append(span)
+    return busy
+
+
+def _reads(workflow: Workflow, tasks: Iterable[int]) -> set[str]:
+    """The files that tasks read, as they are named from the root of all."""
+    numbers = (f for task in tasks for f in workflow.inputs.of(task).tolist())
+    return {posixpath.normpath(workflow.files[f].id).rpartition("../")[2] for f in numbers}
+
+
+def _length_s(spans: Sequence[Span]) -> float:
+    """How long at least one of them lasts."""
+    return sum(end - begin for begin, end in _union(spans))
 
 
 def _tails(path: str) -> list[str]:

@@ -97,35 +97,40 @@ class Holder:
                 os.waitpid(self.pid, 0)
 
 
+def _close_all_but(*kept: int) -> None:
+    """Of the files that are open here; the standard ones become empty."""
+    null = os.open(os.devnull, os.O_RDWR)
+    for fd in (0, 1, 2):  # whose other ends would wait for us
+        os.dup2(null, fd)
+    for fd in set(map(int, os.listdir("/proc/self/fd"))) - {0, 1, 2, *kept}:
+        with contextlib.suppress(OSError):
+            os.close(fd)
+
+
+def _mount_all(mounts: Sequence[Mount]) -> None:
+    """What is bound is held first: a mount may hide the path of a later one."""
+    fds = {mount: os.open(mount.source, os.O_PATH) for mount in mounts if not mount.kind}
+    for mount in mounts:
+        source = mount.source if mount.kind else f"/proc/self/fd/{fds[mount]}"
+        flags = mount.flags | (0 if mount.kind else BIND)
+        names = (os.fsencode(name) if name else None for name in (source, mount.target, mount.kind))
+        system_call("mount", *names, flags, os.fsencode(mount.data) or None, what=mount.target)
+    for fd in fds.values():
+        os.close(fd)
+
+
 def _hold(mounts: Sequence[Mount], telling: int, staying: int, *, has_user: bool) -> NoReturn:
     """In the child: mount, say so, and be there until the parent is not."""
     try:
         signal.set_wakeup_fd(-1)
-        null = os.open(os.devnull, os.O_RDWR)
-        for fd in (0, 1, 2):  # whose other ends would wait for us
-            os.dup2(null, fd)
-        for fd in set(map(int, os.listdir("/proc/self/fd"))) - {0, 1, 2, telling, staying}:
-            with contextlib.suppress(OSError):
-                os.close(fd)
+        _close_all_but(telling, staying)
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1, signal.SIGCHLD):
             signal.signal(number, signal.SIG_IGN)
         os.setpgid(0, 0)
         os.chdir("/")
         system_call("prctl", _PDEATHSIG, signal.SIGKILL, 0, 0, 0)
         new_namespace(with_user=has_user)
-        fds = {mount: os.open(mount.source, os.O_PATH) for mount in mounts if not mount.kind}
-        for mount in mounts:
-            if mount.kind:
-                source = mount.source
-            else:
-                source = f"/proc/self/fd/{fds[mount]}"
-            flags = mount.flags | (0 if mount.kind else BIND)
-            names = (
-                os.fsencode(name) if name else None for name in (source, mount.target, mount.kind)
-            )
-            system_call("mount", *names, flags, os.fsencode(mount.data) or None, what=mount.target)
-        for fd in fds.values():
-            os.close(fd)
+        _mount_all(mounts)
         os.write(telling, b"held")
         os.close(telling)
         os.read(staying, 1)

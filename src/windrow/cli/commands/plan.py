@@ -64,26 +64,42 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> None:
     """Read, cut, print."""
+    _refuse_contradictions(args)
+    if args.environment is not None:
+        elsewhere.from_lab("environment", "windrow plan --environment")(args)
+        return
+    if args.on is not None:
+        _run_on_queue(args)
+    else:
+        _run_simulated(args)
+
+
+def _refuse_contradictions(args: argparse.Namespace) -> None:
+    """Some options are for a real queue, others for a simulated one."""
+    is_within = args.space is not None or args.space_order != "auto" or args.scratch
     if args.environment is not None:
         if args.on is not None or args.scratch:
             raise UserError(
                 "--on and --scratch are for real queues, --environment for a simulated one; "
                 "choose one"
             )
-        elsewhere.from_lab("environment", "windrow plan --environment")(args)
-        return
-    if args.on is not None and args.html is not None:
-        raise UserError(
-            "--html draws a simulated run, and --on plans for a real queue; give only one of them"
-        )
-    if args.on is None and (args.space is not None or args.space_order != "auto" or args.scratch):
+    elif args.on is None and is_within:
         raise UserError(
             "--space, --space-order and --scratch need a real queue: add --on, or --environment "
             "FILE"
         )
-    if args.on is not None:
-        _run_on_queue(args)
-        return
+    elif args.on is not None and args.html is not None:
+        raise UserError(
+            "--html draws a simulated run, and --on plans for a real queue; give only one of them"
+        )
+
+
+_SIMULATED = (
+    "planned for a simulated cluster, not for this machine; windrow run -n plans where it would run"
+)
+
+
+def _run_simulated(args: argparse.Namespace) -> None:
     if args.margin is None:
         args.margin = shared.MARGIN
     from windrow.app.strategies import find_strategy
@@ -102,21 +118,12 @@ def run(args: argparse.Namespace) -> None:
     members = {number: job.plan.all_tasks for number, job in plan.trial.story.jobs.items()}
     volumes = planned_volumes(scenario.mounts, members)
     if args.json:
-        told = [use._asdict() | {"jobs": jobs} for use, jobs in volumes]
-        terminal.print_json(
-            {
-                **shared.facts(scenario, args),
-                "at_s": at_s,
-                **_as_json(plan),
-                **({"volumes": told} if told else {}),
-            }
-        )
+        known = {**shared.facts(scenario, args), "at_s": at_s, **_as_json(plan)}
+        if volumes:
+            known["volumes"] = [use._asdict() | {"jobs": jobs} for use, jobs in volumes]
+        terminal.print_json(known)
         return
-    simulated = (
-        "planned for a simulated cluster, not for this machine; windrow run -n plans "
-        "where it would run"
-    )
-    lines = [simulated, *shared.words(scenario, args), *told_plan(volumes)]
+    lines = [_SIMULATED, *shared.words(scenario, args), *told_plan(volumes)]
     terminal.show(*_blocks(plan, lines, at_s, explain=args.explain))
 
 

@@ -85,19 +85,7 @@ class LocalQueue:
         self._max_walltime_s = max_walltime_s
         self._root = Path(root or user_folder("state")).absolute()
         wanted = LocalSettings(nodes, policy or "easy")
-        if self._shape.memory_bytes is None:
-            memory = ""
-        else:
-            memory = f"-{self._shape.memory_bytes}"
-        if rest == NodeShape():
-            more = ""
-        else:
-            more = f"-{zlib.crc32(repr(rest).encode()):08x}"
-        if nodes is None:
-            size = ""
-        else:
-            size = f"-{nodes}x{self._shape.cores}{memory}{more}-{wanted.policy}"
-        size += "-" + re.sub("[^a-z0-9]", "-", label.lower()) if nodes is not None and label else ""
+        size = "" if nodes is None else _size_name(wanted, self._shape, rest, label)
         self._folder = self._root / f"{MACHINE}{size}"
         rendezvous.make_folder(self._folder)
         self._store = QueueStore(self._folder / "queue.sqlite")
@@ -333,3 +321,13 @@ def _status(name: str, job: QueuedJob, expected_start_s: float | None) -> JobSta
         reason="other jobs hold the nodes" if is_in_line else job.reason,
         expected_start_s=expected_start_s,
     )
+
+
+def _size_name(wanted: LocalSettings, shape: NodeShape, rest: NodeShape, label: str) -> str:
+    """What tells small clusters apart, as a part of the names of their folders."""
+    memory = "" if shape.memory_bytes is None else f"-{shape.memory_bytes}"
+    more = "" if rest == NodeShape() else f"-{zlib.crc32(repr(rest).encode()):08x}"
+    name = f"-{wanted.nodes}x{shape.cores}{memory}{more}-{wanted.policy}"
+    if label:
+        name += "-" + re.sub("[^a-z0-9]", "-", label.lower())
+    return name

@@ -77,6 +77,17 @@ class SiteLimits:
     """Whether listings show jobs of several clusters."""
 
 
+def _without(
+    limits: Limits, bounds: Sequence[Bound], able: Sequence[SlurmNode], nodes: Sequence[SlurmNode]
+) -> Limits:
+    """What is to be said of nodes that the bounds leave out."""
+    if not nodes:
+        return replace(limits, closed=_too_small(bounds, able), usable_nodes=0)
+    if len(nodes) < len(able):
+        return replace(limits, left_out=_left_out(bounds, able))
+    return limits
+
+
 def read_limits(ask: Ask, profile: SlurmProfile, user: str) -> SiteLimits:
     """Read the site's limits for this user: three queries, and of the accounts, if there are
     any, some more."""
@@ -90,10 +101,7 @@ def read_limits(ask: Ask, profile: SlurmProfile, user: str) -> SiteLimits:
     has_accounts = config.get("AccountingStorageType", "").endswith("slurmdbd")
     is_enforced = "limits" in config.get("AccountingStorageEnforce", "limits")
     where = _Where(user, config.get("ClusterName", ""), name, partition.get("QoS", "N/A"))
-    if has_accounts and is_enforced:
-        rules = _rules(ask, profile, where)
-    else:
-        rules = []
+    rules = _rules(ask, profile, where) if has_accounts and is_enforced else []
     bounds = bounds_of(
         rules, counts_memory="MEMORY" in config.get("SelectTypeParameters", "MEMORY").upper()
     )
@@ -107,10 +115,7 @@ def read_limits(ask: Ask, profile: SlurmProfile, user: str) -> SiteLimits:
     )
     if sharing is None:
         limits = replace(limits, **_narrowed(bounds, nodes, partition))
-    if not nodes:
-        limits = replace(limits, closed=_too_small(bounds, able), usable_nodes=0)
-    elif len(nodes) < len(able):
-        limits = replace(limits, left_out=_left_out(bounds, able))
+    limits = _without(limits, bounds, able, nodes)
     names = frozenset(node.name for node in nodes)
     return SiteLimits(
         limits,

@@ -177,18 +177,11 @@ class SlurmQueue(BatchQueue):
         job = [*self._to_cluster(["sbatch", "--parsable"]), *self._allowed(shape)]
         if first.notice_s and not any(
             option.startswith("--signal") for option in self.profile.extra
-        ):
-            job.append(
-                f"--signal=B:USR1@{min(first.notice_s, 65535)}"
-            )  # at preemption, too, if the site says so
+        ):  # at preemption, too, if the site says so
+            job.append(f"--signal=B:USR1@{min(first.notice_s, 65535)}")
         job.append(f"--chdir={first.workdir}")
-        if (
-            len(specs) == 1 and "\\" in first.output
-        ):  # which sbatch takes for a quote, and leaves out
-            return [*job, f"--job-name={first.tag}", "--output=/dev/null"], redirected_script(first)
         if len(specs) == 1:
-            output = first.output.replace("%", "%%")  # sbatch fills in %j and its like
-            return [*job, f"--job-name={first.tag}", f"--output={output}"], job_script(first)
+            return _alone(job, first)
         # Each member of an array redirects its own output: no pattern of sbatch makes arbitrary
         # names.
         array = [
@@ -543,3 +536,11 @@ def _unexplained(nodes: Iterable[SlurmNode], jobs: Iterable[OthersJob]) -> int:
 def _batches(ids: Iterable[str]) -> Iterator[list[str]]:
     every = list(ids)
     return (every[i : i + BATCH] for i in range(0, len(every), BATCH))
+
+
+def _alone(job: Sequence[str], spec: JobSpec) -> tuple[list[str], str]:
+    named = [*job, f"--job-name={spec.tag}"]
+    if "\\" in spec.output:  # which sbatch takes for a quote, and leaves out
+        return [*named, "--output=/dev/null"], redirected_script(spec)
+    output = spec.output.replace("%", "%%")  # sbatch fills in %j and its like
+    return [*named, f"--output={output}"], job_script(spec)
