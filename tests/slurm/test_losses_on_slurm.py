@@ -59,9 +59,14 @@ def logging_fan() -> str:
 @pytest.fixture
 def ordinary(slurm: SlurmCluster, tmp_path: Path) -> Iterator[World]:
     """A world of a user who is not root, where the tests are."""
+    yield from ordinary_world(slurm, tmp_path)
+
+
+def ordinary_world(slurm: SlurmCluster, folder: Path) -> Iterator[World]:
+    """The same on any Slurm."""
     slurm.clear()
     if os.getuid() != 0:
-        yield from slurm_world(slurm, tmp_path)
+        yield from slurm_world(slurm, folder)
         return
     python = python_for_all(slurm.env)
     with tempfile.TemporaryDirectory(prefix="windrow-nobody-", dir="/tmp") as name:

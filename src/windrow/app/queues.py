@@ -125,6 +125,8 @@ def _local(table: LocalTable, label: str) -> Queue:
 def _slurm(
     table: SlurmTable, shell: Mapping[str, str] | None, far: Mapping[str, Any] | None = None
 ) -> Queue:
+    from windrow.queues import command  # noqa: PLC0415
+    from windrow.queues.slurm.answers import Shared, runtime_folder  # noqa: PLC0415
     from windrow.queues.slurm.profile import VARIABLES, SlurmProfile  # noqa: PLC0415
     from windrow.queues.slurm.queue import SlurmQueue  # noqa: PLC0415
 
@@ -140,10 +142,12 @@ def _slurm(
     )
     if far:
         return SlurmQueue(profile, **far)
+    folder = runtime_folder()
+    run = command.run if folder is None else Shared(folder)
     if shell is None:
-        return SlurmQueue(profile)
+        return SlurmQueue(profile, run=run)
     others = {name: value for name, value in os.environ.items() if name not in VARIABLES.values()}
     kept = {
         name: value for name, value in shell.items() if name != "SLURM_CONF" or Path(value).exists()
     }
-    return SlurmQueue(profile, env={**others, **kept})
+    return SlurmQueue(profile, env={**others, **kept}, run=run)

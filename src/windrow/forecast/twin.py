@@ -19,7 +19,7 @@ nodes of several kinds, jobs that share a node.
 import math
 from collections.abc import Callable, Collection, Sequence
 from contextlib import AbstractContextManager
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 
@@ -43,6 +43,14 @@ class Readable(Protocol):
 
     def snapshot(self) -> Snapshot:
         """The whole queue now."""
+
+
+@runtime_checkable
+class Forgetting(Protocol):
+    """A queue that may answer with what it knows from a while ago."""
+
+    def forget(self) -> None:
+        """Do so no more."""
 
 
 class Twin:
@@ -128,11 +136,13 @@ class Twin:
     def freshen(self, age_s: float) -> None:
         """Read again at the next question, unless the last reading is younger than this."""
         if not 0 <= self._clock() - self._read_at_s < age_s:
-            self.forget()
+            self._tried_at_s = -math.inf
 
     def forget(self) -> None:
         """What was read is out of date: read again at the next question."""
         self._tried_at_s = -math.inf
+        if isinstance(self._queue, Forgetting):
+            self._queue.forget()
 
     def _current(self) -> Cluster | None:
         """The twin, moved on to now: a reading that is some seconds old has lived on as requested.

@@ -40,6 +40,7 @@ from windrow.queues.port import (
 )
 from windrow.queues.script import array_name, array_script, job_script, redirected_script, tag_of
 from windrow.queues.slurm import text
+from windrow.queues.slurm.answers import Shared
 from windrow.queues.slurm.limits import SiteLimits, allowed_accounts, read_limits, read_nodes
 from windrow.queues.slurm.profile import (
     VARIABLES,
@@ -104,6 +105,11 @@ class SlurmQueue(BatchQueue):
         """What may be asked for, read once: the partition, the nodes, the controller, the user's
         associations."""
         return self._site.limits
+
+    def forget(self) -> None:
+        """What other runs of this user were told is too old: ask."""
+        if isinstance(self._run, Shared):
+            self._run.forget()
 
     def in_parts(self, part: NodeShape) -> "SlurmQueue":
         """The same queue, which counts nodes and jobs in such parts."""
@@ -319,6 +325,7 @@ class SlurmQueue(BatchQueue):
     def find(self, tags: Collection[str]) -> Mapping[str, str]:
         """The ids of the newest jobs with these tags: all that the controller knows, and thirty
         days of accounts."""
+        self.forget()
         wanted = set(tags)
         found: dict[str, str] = {}
         rows = self._squeue() + (
