@@ -29,7 +29,7 @@ LIC, LARGE = {"resources": {"lic": 1}}, {"memory": "7000MiB"}
 THIN, GPU = NodeShape(2, 1000 * MIB, 0), NodeShape(4, 2000 * MIB, 0, (("gpus", 2),))
 FAT, ALL = (
     NodeShape(8, 8000 * MIB, 5000 * MIB),
-    NodeShape(4, 4000 * MIB, 0, (("gpus", 4), ("lic", 2))),
+    NodeShape(4, 4000 * MIB, 0, (("gpus", 4), ("gpus:a100", 4), ("lic", 2))),
 )
 SHAPES = {"n1": THIN, "n2": THIN, "n3": GPU, "n4": GPU, "n5": FAT, "n6": ALL}
 
@@ -102,7 +102,7 @@ def test_the_queue_tells_what_its_nodes_have(mixed: SlurmCluster) -> None:
         (FAT, 1),
         (ALL, 1),
     ]
-    assert limits.shape == NodeShape(2, 1000 * MIB, 0, (("gpus", 0), ("lic", 0)))
+    assert limits.shape == NodeShape(2, 1000 * MIB, 0, (("gpus", 0), ("gpus:a100", 0), ("lic", 0)))
 
 
 def test_doctor_tells_what_each_kind_of_node_has(
