@@ -222,7 +222,7 @@ class Cluster:
     @property
     def jobs_waiting(self) -> int:
         """How many jobs are in the queue; those that the cap holds back are not."""
-        return int(self._state[k.TAIL] - self._state[k.HEAD])
+        return int(self._state[k.TAIL] - self._state[k.HEAD] - self._state[k.GONE])
 
     @property
     def jobs_running(self) -> int:

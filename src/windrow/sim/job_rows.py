@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from windrow.kernels.cluster import state as k
+from windrow.kernels.cluster.jobs import slide_to_front
 
 Ints = NDArray[np.int64]
 
@@ -31,6 +32,8 @@ def running_rows(s: Ints) -> Ints:
 
 def waiting_rows(s: Ints) -> Ints:
     """The records of queued jobs, as a view."""
+    if s[k.GONE]:
+        slide_to_front(s)
     rows = s[s[k.QUEUE_AT] :][: int(s[k.TAIL]) * k.QUEUED_WIDTH].reshape(-1, k.QUEUED_WIDTH)
     return rows[int(s[k.HEAD]) :]
 

@@ -20,11 +20,16 @@ from windrow.kernels.cluster import (
     jobs,
     policies,
     profile,
+    queue_index,
+    slides,
     state,
 )
 from windrow.kernels.jit import Kernel, in_python
 
-MODULES: tuple[ModuleType, ...] = (advance, estimate, failures, holes, jobs, policies, profile)
+MODULES: tuple[ModuleType, ...] = (
+    *(advance, estimate, failures, holes, jobs, policies, profile),
+    *(queue_index, slides),
+)
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -38,6 +43,8 @@ def small_blocks() -> Iterator[None]:
             patch.setattr(module, "BLOCK", 4)
         patch.setattr(profile, "_FILLED", 3)
         patch.setattr(state, "LONG_QUEUE", 2)
+        patch.setattr(state, "INDEX_BLOCK", 2)
+        patch.setattr(state, "SLIDE_SLOTS", 8)
         patch.setattr(holes, "_SHORTEST", 1)
         with in_python():
             yield
@@ -59,13 +66,14 @@ def crowds(draw: st.DrawFn) -> Scenario:
     size, time = st.sampled_from([1, 2, 3, 4, 8]), st.sampled_from([2, 3, 4, 6, 8, 12, 40])
     job = st.tuples(st.integers(0, 1), size, time, st.integers(1, 12), st.just(0))
     log = small_log(draw(st.lists(job, min_size=20, max_size=40)), 8)
-    return Scenario(8, log, "conservative", "arrival", "batched", "count", None, [])
+    policy = draw(st.sampled_from(["conservative", "conservative", "easy"]))
+    return Scenario(8, log, policy, "arrival", "batched", "count", None, [])
 
 
 @pytest.mark.slow
 @examples(120)
 @given(crowds())
-def test_holes_in_long_plans_are_found(scenario: Scenario) -> None:
+def test_who_may_start_in_a_long_queue_is_found(scenario: Scenario) -> None:
     Pair(scenario).finish()
 
 

@@ -86,7 +86,7 @@ def arrivals(s: Ints, log: Ints, at: int) -> int:
 @lean
 def has_room(s: Ints, more: int) -> bool:
     """Whether the state can take an instant with this many arrivals, whatever it does."""
-    waiting = s[c.TAIL] - s[c.HEAD] + s[c.HELD] + more
+    waiting = s[c.TAIL] - s[c.HEAD] - s[c.GONE] + s[c.HELD] + more
     return (
         waiting < s[c.QUEUE_ROOM]
         and min(s[c.NODES_ALL] + s[c.CLOSURES], s[c.RUNNING] + waiting) <= s[c.RUNNING_ROOM]

@@ -235,7 +235,7 @@ def is_settled(s: Ints) -> bool:
         return True
     for i in range(s[c.HEAD], s[c.TAIL]):
         q = queued(s, i)
-        if holes.sooner(s, q, horizon) < s[q + c.PLANNED]:
+        if s[q + c.PLANNED] >= 0 and holes.sooner(s, q, horizon) < s[q + c.PLANNED]:
             return False
     return True
 

@@ -28,6 +28,7 @@ from windrow.kernels.cluster.jobs import (
     queued,
     running_set,
     sift_up,
+    slide_to_front,
 )
 from windrow.kernels.cluster.state import Ints
 from windrow.kernels.jit import kernel
@@ -113,6 +114,8 @@ def started_before(s: Ints, i: int) -> int:
 @kernel
 def forget_reservations(s: Ints) -> None:
     """No job of the queue has a reservation any more."""
+    if s[c.GONE] > 0:
+        slide_to_front(s)
     for i in range(s[c.HEAD], s[c.TAIL]):
         q = queued(s, i)
         if s[q + c.PLANNED] >= 0:

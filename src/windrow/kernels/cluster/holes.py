@@ -13,7 +13,7 @@ least of either that was met among its jobs (HOLE_NODES, HOLE_LENGTH), and so fo
 
 from __future__ import annotations
 
-from windrow.kernels.cluster import profile
+from windrow.kernels.cluster import profile, slides
 from windrow.kernels.cluster import state as c
 from windrow.kernels.cluster.state import Ints
 from windrow.kernels.jit import lean
@@ -50,13 +50,44 @@ def shortest(length: int) -> int:
 def keep_up(s: Ints) -> None:
     """Begin, or cease, to know of holes as the queue gets long or short."""
     waiting = s[c.TAIL] - s[c.HEAD]
-    if s[c.KNOWS_HOLES] == 1:
+    if s[c.IS_KNOWN] == 1:
         if waiting < c.LONG_QUEUE // 2:
-            s[c.KNOWS_HOLES] = 0
-    elif s[c.HOLES_AT] > 0 and waiting >= c.LONG_QUEUE:
-        s[c.KNOWS_HOLES] = 1
-        for h in range(s[c.HOLES_AT], s[c.HOLES_AT] + c.WIDTHS * c.LENGTHS * c.HOLE_WIDTH):
+            s[c.IS_KNOWN] = 0
+    elif s[c.LONG_AT] > 0 and waiting >= c.LONG_QUEUE:
+        s[c.IS_KNOWN] = 1
+        for h in range(s[c.LONG_AT], s[c.LONG_AT] + 3 * c.KINDS):
             s[h] = 0
+        first = s[c.QUEUE_AT] + s[c.HEAD] * c.QUEUED_WIDTH
+        last = s[c.QUEUE_AT] + s[c.TAIL] * c.QUEUED_WIDTH
+        for q in range(first, last, c.QUEUED_WIDTH):
+            if s[q + c.PLANNED] >= 0:
+                known(s, of_kind(s, q), s[q + c.NODES], s[q + c.REQUESTED])
+        slides.begin(s)
+
+
+@lean
+def of_kind(s: Ints, q: int) -> int:
+    """Where the row of a waiting job's kind begins."""
+    return s[c.LONG_AT] + s[q + c.KIND]
+
+
+@lean
+def placed(s: Ints, q: int) -> None:
+    """A waiting job has a planned start, or another one."""
+    if s[c.IS_KNOWN] == 1:
+        known(s, of_kind(s, q), s[q + c.NODES], s[q + c.REQUESTED])
+        slides.planned(s, s[q + c.PLANNED], s[q + c.NODES])
+
+
+@lean
+def may_move(s: Ints, q: int, horizon: int) -> bool:
+    """Whether a waiting job may have an earlier start, as far as is known without a look at the
+    plan."""
+    planned = s[q + c.PLANNED]
+    if s[c.IS_KNOWN] == 0 or slides.may_slide(s, planned):
+        return True
+    before = min(planned - s[q + c.REQUESTED] + 1, horizon)
+    return s[of_kind(s, q) + c.NOT_BEFORE] < before
 
 
 @lean
@@ -68,13 +99,13 @@ def sooner(s: Ints, q: int, horizon: int) -> int:
     nodes = s[q + c.NODES]
     length = s[q + c.REQUESTED]
     since = s[c.NOW]
-    if s[c.KNOWS_HOLES] == 0:
+    if s[c.IS_KNOWN] == 0:
         before = min(planned, horizon)
         found = profile.hole(s, p, nodes, length, since, before, planned)
         return found if found < before else planned
     before = min(planned - length + 1, horizon)
-    h = s[c.HOLES_AT] + s[q + c.KIND] * c.HOLE_WIDTH
-    since = max(since, known(s, h, nodes, length))
+    h = of_kind(s, q)
+    since = max(since, s[h + c.NOT_BEFORE])
     if since < before:
         least = s[h + c.HOLE_NODES]
         shortest_s = s[h + c.HOLE_LENGTH]
@@ -84,13 +115,15 @@ def sooner(s: Ints, q: int, horizon: int) -> int:
             since = profile.hole(s, p, nodes, length, since, before, c.FOREVER)
         if since < before:
             return since
+    if not slides.may_slide(s, planned):
+        return planned
     return profile.free_since(s, p, nodes, planned)
 
 
 @lean
-def known(s: Ints, h: int, nodes: int, length: int) -> int:
-    """Before which time there is no hole for such a job. What is known of larger jobs only is
-    forgotten."""
+def known(s: Ints, h: int, nodes: int, length: int) -> None:
+    """What is known of a kind is to be true of such a job, too. What is known of larger jobs only
+    is forgotten."""
     if s[h + c.HOLE_NODES] == 0:
         s[h + c.HOLE_NODES] = nodes
         s[h + c.HOLE_LENGTH] = length
@@ -99,13 +132,12 @@ def known(s: Ints, h: int, nodes: int, length: int) -> int:
         s[h + c.HOLE_NODES] = min(nodes, s[h + c.HOLE_NODES])
         s[h + c.HOLE_LENGTH] = min(length, s[h + c.HOLE_LENGTH])
         s[h + c.NOT_BEFORE] = 0
-    return s[h + c.NOT_BEFORE]
 
 
 @lean
 def opened(s: Ints, begin: int, end: int) -> None:
     """Room came free in the plan from `begin` to `end`: holes may now begin there, or before."""
-    if s[c.KNOWS_HOLES] == 0:
+    if s[c.IS_KNOWN] == 0:
         return
     p = s[c.PLAN_AT]
     further = profile.numbers(s, p)
@@ -115,23 +147,31 @@ def opened(s: Ints, begin: int, end: int) -> None:
     left_at = at
     most = 0
     right = begin
+    since = begin
+    free = -1
     while True:
         if at == profile.begins(s, p, k) + profile.size_of(s, p, k):
             k += 1
             if k == s[p + c.BLOCKS]:
                 right = c.FOREVER
+                slides.room(s, since, end, free)
                 break
             at = profile.begins(s, p, k)
         right = s[at]
+        if free >= 0:
+            slides.room(s, since, min(right, end), free)
         if right >= end:
             break
-        most = max(most, s[at + further] + profile.shift_of(s, p, k))
+        since = max(begin, right)
+        free = s[at + further] + profile.shift_of(s, p, k)
+        most = max(most, free)
         at += 1
     left = min(begin, s[left_at])
     width = 0
     while width < c.WIDTHS - 1 and (2 << width) <= most:
         width += 1
     steps = 0
+    lengths = 0
     while width >= 0 and most > 0:
         nodes = 1 << width
         while left > s[c.NOW]:  # the segment before
@@ -161,16 +201,10 @@ def opened(s: Ints, begin: int, end: int) -> None:
             steps += 1
             if steps > _STEPS:
                 right = c.FOREVER
-        may_begin(s, width, left, right)
+        while lengths < c.LENGTHS and shortest(lengths) <= right - left:
+            lengths += 1
+        # of this width, jobs of these lengths may have a hole now
+        row = s[c.LONG_AT] + c.NOT_BEFORE + width * c.LENGTHS
+        for h in range(row, row + lengths):
+            s[h] = min(s[h], left)
         width -= 1
-
-
-@lean
-def may_begin(s: Ints, width: int, left: int, right: int) -> None:
-    """Jobs of this width may have a hole between these times now."""
-    h = s[c.HOLES_AT] + width * c.LENGTHS * c.HOLE_WIDTH
-    for length in range(c.LENGTHS):
-        if shortest(length) > right - left:
-            break
-        s[h + c.NOT_BEFORE] = min(s[h + c.NOT_BEFORE], left)
-        h += c.HOLE_WIDTH

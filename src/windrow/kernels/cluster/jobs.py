@@ -7,7 +7,7 @@ of a running one.
 
 from __future__ import annotations
 
-from windrow.kernels.cluster import holes, nodesets, profile
+from windrow.kernels.cluster import holes, nodesets, profile, queue_index
 from windrow.kernels.cluster import state as c
 from windrow.kernels.cluster.state import Ints
 from windrow.kernels.jit import kernel, lean
@@ -25,6 +25,8 @@ from windrow.kernels.jit import kernel, lean
     W_SHARE,
     HALF_LIFE,
 ) = range(10)
+
+_FEW_GAPS = 4  # entries of a long queue for each gap in it, at least
 
 
 @lean
@@ -116,6 +118,10 @@ def remove_queued(s: Ints, i: int) -> None:
     for k in range(i, s[c.TAIL] - 1):
         copy_queued(s, k + 1, k)
     s[c.TAIL] -= 1
+    if s[c.POLICY] == c.EASY:
+        s[c.IS_KNOWN] = 0
+    if s[c.GONE] > 0:
+        trim_queue(s)
     empty_to_front(s)
 
 
@@ -128,12 +134,43 @@ def empty_to_front(s: Ints) -> None:
 
 @lean
 def slide_to_front(s: Ints) -> None:
-    """Move the queue to entry 0 on, so that its room is at its end."""
-    head = s[c.HEAD]
-    for k in range(head, s[c.TAIL]):
-        copy_queued(s, k, k - head)
-    s[c.TAIL] -= head
+    """Move the queue to entry 0 on, without gaps, so that its room is at its end."""
+    to = 0
+    for k in range(s[c.HEAD], s[c.TAIL]):
+        if s[queued(s, k) + c.JOB] != c.NOBODY:
+            copy_queued(s, k, to)
+            to += 1
+    s[c.TAIL] = to
     s[c.HEAD] = 0
+    s[c.GONE] = 0
+    if s[c.POLICY] == c.EASY:
+        s[c.IS_KNOWN] = 0  # what is known goes by entry
+
+
+@lean
+def leave_gap(s: Ints, i: int) -> None:
+    """Entry `i` of a long queue is of nobody any more. Gaps are closed when they are many."""
+    q = queued(s, i)
+    s[q + c.JOB] = c.NOBODY
+    s[q + c.PLANNED] = c.STARTED_BEFORE
+    s[q + c.NODES] = c.FOREVER  # which never fit
+    s[c.GONE] += 1
+    if s[c.POLICY] == c.EASY:
+        queue_index.left(s, i)
+
+
+@lean
+def trim_queue(s: Ints) -> None:
+    """The queue neither begins nor ends with a gap, and has few."""
+    while s[c.GONE] > 0 and s[queued(s, s[c.HEAD]) + c.JOB] == c.NOBODY:
+        s[c.HEAD] += 1
+        s[c.GONE] -= 1
+    while s[c.GONE] > 0 and s[queued(s, s[c.TAIL] - 1) + c.JOB] == c.NOBODY:
+        s[c.TAIL] -= 1
+        s[c.GONE] -= 1
+    if _FEW_GAPS * s[c.GONE] > s[c.TAIL] - s[c.HEAD]:
+        slide_to_front(s)
+    empty_to_front(s)
 
 
 @lean
@@ -143,6 +180,8 @@ def enqueue(s: Ints, job: int, nodes: int, requested: int, run: int, user: int, 
     if s[c.TAIL] == s[c.QUEUE_ROOM]:
         slide_to_front(s)
     i = s[c.TAIL]
+    if s[c.POLICY] == c.EASY:
+        queue_index.joined(s, i, nodes, requested)
     key = 0
     if s[c.QUEUE_ORDER] == c.FIXED:
         # Everybody's wait grows alike, so the order at time 0 is the order forever.
@@ -156,7 +195,8 @@ def enqueue(s: Ints, job: int, nodes: int, requested: int, run: int, user: int, 
         if i < s[c.TAIL]:
             s[c.DISORDER] = 1
     q = queued(s, i)
-    s[q + c.KIND] = holes.kind(nodes, requested)
+    if s[c.POLICY] == c.CONSERVATIVE:
+        s[q + c.KIND] = holes.kind(nodes, requested)
     s[q + c.JOB] = job
     s[q + c.NODES] = nodes
     s[q + c.REQUESTED] = requested
@@ -337,23 +377,39 @@ def take_reserved(s: Ints, i: int, slot: int) -> None:
 def start_head(s: Ints, starts: Ints) -> None:
     """The first job of the queue starts now and leaves the queue."""
     start(s, starts, s[c.HEAD])
+    if s[c.POLICY] == c.EASY:
+        queue_index.left(s, s[c.HEAD])
     s[c.HEAD] += 1
+    if s[c.GONE] > 0:
+        trim_queue(s)
     empty_to_front(s)
 
 
 @lean
-def launch(s: Ints, starts: Ints, first: int) -> None:
-    """Start the queued jobs from entry `first` on that are planned for now, in queue order.
+def launch(s: Ints, starts: Ints, first: int, last: int) -> None:
+    """Start the queued jobs from entry `first` to `last` that are planned for now, in queue order.
 
     With ends before arrivals, one by one, a job may be planned for nodes that come free at this
     instant, but later.
     """
     now = s[c.NOW]
     ends_first = s[c.EVENT_ORDER] == c.ENDS_FIRST
+    if s[c.IS_KNOWN] == 1 or s[c.GONE] > 0:
+        for i in range(first, last + 1):
+            q = queued(s, i)
+            if s[q + c.PLANNED] == now and not (ends_first and s[q + c.NODES] > s[c.FREE]):
+                start(s, starts, i)
+                leave_gap(s, i)
+        trim_queue(s)
+        return
     kept = first
     for i in range(first, s[c.TAIL]):
         q = queued(s, i)
-        if s[q + c.PLANNED] == now and not (ends_first and s[q + c.NODES] > s[c.FREE]):
+        if (
+            i <= last
+            and s[q + c.PLANNED] == now
+            and not (ends_first and s[q + c.NODES] > s[c.FREE])
+        ):
             start(s, starts, i)
         else:
             if kept < i:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from math import log
 
-from windrow.kernels.cluster import holes, nodesets, profile
+from windrow.kernels.cluster import holes, nodesets, profile, queue_index, slides
 from windrow.kernels.cluster import state as c
 from windrow.kernels.cluster.jobs import (
     HALF_LIFE,
@@ -61,7 +61,7 @@ def sort_queue(s: Ints) -> None:
     By insertion, since little changes from pass to pass; the entry behind the tail holds the job
     being moved.
     """
-    if s[c.TAIL] == s[c.QUEUE_ROOM]:
+    if s[c.TAIL] == s[c.QUEUE_ROOM] or s[c.GONE] > 0:
         slide_to_front(s)
     if s[c.WEIGHTS + W_SHARE] != 0:
         measure_usage(s)
@@ -150,10 +150,18 @@ def easy_pass(s: Ints, starts: Ints) -> None:
             return
         find_shadow(s)
         i = s[c.HEAD] + 1
+    queue_index.keep_up(s)
     shadow = s[c.SHADOW]
     extra = s[c.EXTRA]
     first = -1
+    last = -1
+    looked = -1
     while i < s[c.TAIL] and free > 0:
+        if s[c.IS_KNOWN] == 1 and i // c.INDEX_BLOCK != looked:
+            looked = i // c.INDEX_BLOCK
+            if not queue_index.has_any(s, i, free, extra, shadow - now):
+                i = (looked + 1) * c.INDEX_BLOCK
+                continue
         q = queued(s, i)
         nodes = s[q + c.NODES]
         if nodes <= free:
@@ -162,12 +170,13 @@ def easy_pass(s: Ints, starts: Ints) -> None:
                 free -= nodes
                 extra -= 0 if ends_in_time else nodes
                 s[q + c.PLANNED] = now
+                last = i
                 if first < 0:
                     first = i
         i += 1
     s[c.EXTRA] = extra
     if first >= 0:
-        launch(s, starts, first)
+        launch(s, starts, first, last)
 
 
 @lean
@@ -193,6 +202,8 @@ def depth_pass(s: Ints, starts: Ints) -> None:
     else:
         came_free = s[c.FREED] > 0 or free_now(s) > s[c.FREE]
     if came_free or s[c.DISORDER] == 1 or s[c.POLICY] == c.FCFS:
+        if s[c.GONE] > 0:
+            slide_to_front(s)
         reset_plan(s)
         s[c.RESERVED] = 0
         for i in range(s[c.HEAD], s[c.TAIL]):
@@ -218,7 +229,7 @@ def depth_pass(s: Ints, starts: Ints) -> None:
             s[c.RESERVED] += 1
         else:
             s[q + c.PLANNED] = c.UNPLACED
-    launch(s, starts, s[c.HEAD])
+    launch(s, starts, s[c.HEAD], s[c.TAIL] - 1)
 
 
 @lean
@@ -231,7 +242,10 @@ def conservative_pass(s: Ints, starts: Ints) -> None:
         first = s[c.HEAD]
     else:
         first = s[c.TAIL] - s[c.FRESH]
-    if s[c.PLACEMENT] == c.COUNTED:
+    last = s[c.TAIL] - 1
+    if s[c.PLACEMENT] == c.COUNTED and s[c.EVENT_ORDER] == c.BATCHED:
+        first, last = move_forward(s, first)
+    elif s[c.PLACEMENT] == c.COUNTED:
         move_forward(s, first)
     else:
         for i in range(first, s[c.TAIL]):
@@ -242,13 +256,13 @@ def conservative_pass(s: Ints, starts: Ints) -> None:
             place(s, i)
     # With arrivals before ends, an older job may be planned for nodes whose time is up at this very
     # instant.
-    launch(s, starts, first if s[c.EVENT_ORDER] == c.BATCHED else s[c.HEAD])
+    launch(s, starts, first if s[c.EVENT_ORDER] == c.BATCHED else s[c.HEAD], last)
 
 
 @lean
-def move_forward(s: Ints, first: int) -> None:
+def move_forward(s: Ints, first: int) -> tuple[int, int]:
     """Place new jobs, and move those behind `first` that fit earlier, each with all others where
-    they are.
+    they are. Returns the first and the last entry that is due now; without any, the last is below.
 
     A job that could not move when it was last looked at can only move now into room that the plan
     has got since: from jobs that ended early or left, from those moved before it in this pass, and
@@ -260,23 +274,35 @@ def move_forward(s: Ints, first: int) -> None:
     holes.keep_up(s)
     horizon = max(s[c.FREED_UNTIL], s[c.MOVED_UNTIL])
     moved = 0
+    due = s[c.TAIL]
+    last = due - 1
+    if s[c.FREED] > 0 and s[c.IS_KNOWN] == 1:
+        slides.next_pass(s)
     for i in range(first, s[c.TAIL]):
         q = queued(s, i)
         planned = s[q + c.PLANNED]
         if planned == c.NEW:
             place(s, i)
-        elif s[c.FREED] > 0 and horizon > s[c.NOW]:
+            holes.placed(s, q)
+        elif (
+            s[c.FREED] > 0 and horizon > s[c.NOW] and planned >= 0 and holes.may_move(s, q, horizon)
+        ):
             to = holes.sooner(s, q, horizon)
             if to < planned:
                 requested = s[q + c.REQUESTED]
                 s[q + c.PLANNED] = to
                 profile.move(s, p, to, planned, requested, s[q + c.NODES])
+                holes.placed(s, q)
                 holes.opened(s, max(to + requested, planned), planned + requested)
                 moved = max(moved, planned + requested)
                 horizon = max(horizon, moved)
+        if s[q + c.PLANNED] == s[c.NOW]:
+            due = min(due, i)
+            last = i
     if s[c.FREED] > 0:
         s[c.FREED_UNTIL] = 0
         s[c.MOVED_UNTIL] = moved
+    return due, last
 
 
 @lean

@@ -398,12 +398,17 @@ def add_within(s: Ints, p: int, k: int, begin: int, end: int, nodes: int) -> boo
         low = min(low, value)
         high = max(high, value)
     s[order + SIZE * room + slot] = size + tail_by
-    if s[p + BLOCKS] > 1:
-        measure(s, p, k)
-    elif low < FOREVER:
+    if low < FOREVER:
         shift = s[order + SHIFT * room + slot]
-        s[order + LOW * room] = min(s[order + LOW * room], low + shift)
-        s[order + HIGH * room] = max(s[order + HIGH * room], high + shift)
+        least = order + LOW * room + k
+        most = order + HIGH * room + k
+        was_least = low - nodes + shift <= s[least]
+        was_most = high - nodes + shift >= s[most]
+        s[least] = min(s[least], low + shift)
+        s[most] = max(s[most], high + shift)
+        # what was the least or the most of a block may have left it
+        if s[p + BLOCKS] > 1 and ((nodes > 0 and was_least) or (nodes < 0 and was_most)):
+            measure(s, p, k)
     return True
 
 

@@ -83,8 +83,9 @@ RUNNING_SETS_AT = 57
 PLAN_SETS_AT = 58
 # How many closures were announced: each has a running job of the system, which holds no nodes.
 CLOSURES = 59
-HOLES_AT = 60  # what `holes` knows of the plan, if the queue may get long; else 0
-KNOWS_HOLES = 61  # 1 while that is kept up
+LONG_AT = 60  # what is known of a long queue (see `holes` and `queue_index`); 0 if nothing ever is
+IS_KNOWN = 61  # 1 while that is kept up
+GONE = 62  # how many entries of the queue are of jobs that started, and are still to be closed
 HEADER = 64
 
 # A job in the queue, or held back.
@@ -92,6 +93,7 @@ JOB, NODES, REQUESTED, RUN, USER, QUEUED, PLANNED, ORDER, KEY, KIND = range(10)
 QUEUED_WIDTH = 10
 UNPLACED = -1  # instead of a planned start: looked at, no reservation
 NEW = -2  # not looked at yet
+STARTED_BEFORE = -3  # the entry is a gap
 
 # A running job. The first five are as in the queue, but RUN's place holds the expected end.
 EXPECTED = 3
@@ -101,6 +103,9 @@ DOWN = -(2**41)
 """A job of the system. It holds a node which failed until it is repaired, and USER is the node; or
 it ends with a closure, and holds nothing: what is closed is taken out of the plan. USER is then a
 number that no node has."""
+
+NOBODY = -(2**42)
+"""The job of an entry of the queue that is a gap."""
 
 # An entry of the heap: ordered by END, then STARTED_AS.
 END, STARTED_AS, SLOT = range(3)
@@ -114,10 +119,19 @@ PLAN_COLUMNS = 6
 BLOCK = 64
 
 # What is known of holes, for each kind of job: see `holes`.
-HOLE_NODES, HOLE_LENGTH, NOT_BEFORE = range(3)
-HOLE_WIDTH = 3
 WIDTHS, LENGTHS = 18, 32  # kinds: by nodes, by requested time
+KINDS = WIDTHS * LENGTHS
+HOLE_NODES, HOLE_LENGTH, NOT_BEFORE = 0, KINDS, 2 * KINDS  # columns
 LONG_QUEUE = 512  # jobs that wait, from which on it pays to know
+
+# Who may slide, by time: see `slides`. The times of all reservations are dealt to so many slots.
+SLIDE_SLOTS = 4096
+SLIDE_SHIFT, SLIDE_PASS, SLIDE_MOVES = range(3)
+SLIDE_HEADER = 3
+
+# What is known of entries of the queue, by the block: see `queue_index`.
+INDEX_BLOCK = 32
+INDEX_WIDTH = WIDTHS + 1
 
 # An event of a client's job.
 E_AT, E_KIND, E_JOB = range(3)
@@ -200,7 +214,7 @@ def grown(state: Ints, *, more: int = 1, users: int = 0) -> Ints:
     )
     larger = _laid_out(rooms, rules)
     larger[:QUEUE_AT] = state[:QUEUE_AT]
-    larger[CLOSURES] = state[CLOSURES]
+    larger[[CLOSURES, GONE]] = state[[CLOSURES, GONE]]
     plans = _plans(rooms, rules)
     sizes = _sizes(rooms, rules)
     for place, size in _sizes(_rooms_of(state), rules).items():
@@ -269,7 +283,6 @@ def _sizes(rooms: Rooms, rules: dict[int, int]) -> dict[int, int]:
     """How long each region is."""
     plans = _plans(rooms, rules)
     has_sets = rooms.words > 0
-    knows_holes = rules[POLICY] == CONSERVATIVE and not has_sets and rooms.queue >= LONG_QUEUE
     return {
         QUEUE_AT: rooms.queue * QUEUED_WIDTH,
         HELD_AT: rooms.held * QUEUED_WIDTH,
@@ -278,7 +291,7 @@ def _sizes(rooms: Rooms, rules: dict[int, int]) -> dict[int, int]:
         SLOTS_AT: rooms.running,
         RUNS_AT: _plan_size(rooms.running + 4) if RUNS_AT in plans else 0,
         PLAN_AT: _plan_size(rooms.segments) if PLAN_AT in plans else rooms.segments * has_sets,
-        HOLES_AT: WIDTHS * LENGTHS * HOLE_WIDTH * knows_holes,
+        LONG_AT: _long_size(rooms, rules),
         EVENTS_AT: rooms.events * EVENT_WIDTH,
         USERS_AT: rooms.users * 3,
         QUEUE_SETS_AT: rooms.queue * rooms.words,
@@ -299,12 +312,24 @@ def _plans(rooms: Rooms, rules: dict[int, int]) -> list[int]:
     return found
 
 
+def _long_size(rooms: Rooms, rules: dict[int, int]) -> int:
+    """Room for what is known of a long queue."""
+    if rooms.words or rooms.queue < LONG_QUEUE:
+        return 0
+    if rules[POLICY] == CONSERVATIVE:
+        slides = SLIDE_HEADER + 2 * SLIDE_SLOTS
+        return 3 * KINDS + slides
+    if rules[POLICY] == EASY and rules[QUEUE_ORDER] == ARRIVAL:
+        return (rooms.queue // INDEX_BLOCK + 1) * INDEX_WIDTH
+    return 0
+
+
 def _plan_size(segments: int) -> int:
     """Room for that many segments in blocks that are half full, and for some blocks more."""
     return PLAN_HEADER + (segments // (BLOCK // 2) + 4) * (PLAN_COLUMNS + 2 * BLOCK)
 
 
-_OPTIONAL = (RUNS_AT, HOLES_AT)
+_OPTIONAL = (RUNS_AT, LONG_AT)
 _PARTS = {USERS_AT: 3}
 """Regions that are several arrays of one length, one after the other."""
 
