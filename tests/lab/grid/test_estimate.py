@@ -35,7 +35,8 @@ def test_exclusive_and_collaborative_times_are_those_computed_by_hand() -> None:
     exclusive, collaborative = estimate(work, model)
     assert exclusive == pytest.approx([2127.5, 2450.0, 2566.8, 6310.5])
     assert collaborative == pytest.approx([1676.5, 2237.5, 2325.1, 6310.5])
-    assert choose(work, model) == [0]
+    assert choose(work, model) == [0, 1]  # 8 nodes and 16: more than 20 tasks side by side
+    assert choose(work, model, stops="better") == [0]
     exclusive, collaborative = estimate(work, model, waits=False)  # as figure 5.2 prints it
     assert (exclusive[0], collaborative[0]) == pytest.approx((1977.5, 1586.5))
     assert (exclusive[3], collaborative[3]) == pytest.approx((910.5, 910.5))
@@ -50,11 +51,17 @@ def test_a_pool_shrinks_to_a_part_of_it_or_grows(chosen: list[int], old: list[in
 
 def test_monitors_fade() -> None:
     model = Model.of(generate_grid("four-queues")).copy()
-    model.saw(0, wait_s=130, run_s=4.5 + 37.8 + 10 * 1.13, iterations=1, mb=10)
+    model.saw(0, wait_s=130, run_s=4.5 + 37.8 + 100 * 1.13, iterations=1, mb=100)
     model.saw_move((0, 1), 10, 12.0)
     assert model.wait_s[0] == pytest.approx(0.7 * 30 + 0.3 * 130)
     assert model.s_per_mb[0] == pytest.approx(0.7 * 0.13 + 0.3 * 1.13)
     assert model.link_s_per_mb[0, 1] == pytest.approx(0.7 * 0.2 + 0.3 * 1.2)
+
+
+def test_a_task_that_writes_little_says_nothing_of_the_disk() -> None:
+    model = Model.of(generate_grid("four-queues")).copy()
+    model.saw(0, wait_s=30, run_s=2 * (4.5 + 37.8), iterations=1, mb=0.01)
+    assert model.s_per_mb[0] == pytest.approx(0.13)
 
 
 class AsModelled:

@@ -8,9 +8,11 @@ with a fading memory (5.2.2).
 Figures 5.2 and 5.3 as they must have been meant. A level takes as long as its longest task, its
 wait included (`waits`: the prose says so, the figure leaves it out); a queue with fewer nodes than
 tasks takes it in rounds if it is alone (exclusive), or once and moves all that the level writes
-(collaborative). The best queue is that of least time; others join while nodes are fewer than the
-width and their collaborative time is less than the estimate so far, which begins with the exclusive
-time of the best (`begins`; began it with its power, as a reader may think, no other could join).
+(collaborative). The best queue is that of least time; others join until there are more nodes than
+the width. The prose stops sooner only if the pool's time would grow, and since that time is the
+lesser of the old one and the new queue's, it never does. `stops`: the figure's code goes on only
+while a queue's collaborative time is less than the estimate so far, which begins with the exclusive
+time of the best (`begins`; if it began with its power, no other could join).
 """
 
 from __future__ import annotations
@@ -25,6 +27,9 @@ from windrow_lab.grid.clusters import Bools, Floats, Grid
 
 MB = 1e6
 FADING = 0.7
+DISK_SHARE = 0.05
+"""A task tells of a disk only if it is expected to write for at least this part of its run: what a
+task that writes little took too long would else be booked on a few megabytes."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,9 +89,10 @@ class Model:
         """A task waited and ran so long: the wait, and what a megabyte takes to write, move towards
         it."""
         _fade(self.wait_s, queue, wait_s)
-        if mb:
-            seen = (run_s - self.start_s[queue] - self.iteration_s[queue] * iterations) / mb
-            _fade(self.s_per_mb, queue, max(0.0, float(seen)))
+        computing_s = self.start_s[queue] + self.iteration_s[queue] * iterations
+        writing_s = self.s_per_mb[queue] * mb
+        if writing_s > DISK_SHARE * (computing_s + writing_s):
+            _fade(self.s_per_mb, queue, max(0.0, float(run_s - computing_s) / mb))
 
     def saw_move(self, link: tuple[int, int], mb: float, took_s: float) -> None:
         """Data were moved; seconds per megabyte are smoothed, as files differ in size."""
@@ -126,6 +132,7 @@ def choose(
     left: Bools | None = None,
     *,
     waits: bool = True,
+    stops: str = "width",
     begins: str = "exclusive",
 ) -> list[int]:
     """The queues to use for all tasks, or for those that are left; the best first."""
@@ -136,10 +143,12 @@ def choose(
     pool = order[:1]
     best = (exclusive if begins == "exclusive" else power)[order[0]]
     for queue in order[1:]:
-        if model.nodes[pool].sum() >= width or not collaborative[queue] < best:
+        if model.nodes[pool].sum() > width:
+            break
+        if stops == "better" and not collaborative[queue] < best:
             break
         pool.append(queue)
-        best = collaborative[queue]
+        best = min(best, collaborative[queue])
     return pool
 
 

@@ -1,4 +1,4 @@
-"""HHS (Zhang, Koelbel, Kennedy 2007): level by level, inside a level as HEFT."""
+"""HHS (Sakellariou and Zhao 2004): level by level, inside a level as HEFT."""
 
 from windrow_lab.grid.costs import Costs
 from windrow_lab.grid.schedule import Schedule, listed

@@ -171,6 +171,7 @@ class _Execution:
         else:
             self.pool = list(range(len(model.nodes)))
         self.plan: dict[int, _Mapped] = {}
+        self.moved_again_s: dict[int, float] = {}
 
     def _rest(self) -> list[int]:
         return [
@@ -214,10 +215,9 @@ class _Execution:
                 continue
             sources = ((self.ended[parent], mb) for parent, mb in self.inputs[task])
             # Where data are to go is known before now only if all was mapped ahead.
+            known_s = self.moved_again_s.get(task, 0.0) if self.way.ahead else now
             moves = [
-                Move(p.queue, mb, p.end_s if self.way.ahead else now)
-                for p, mb in sources
-                if p.queue != to.queue
+                Move(p.queue, mb, max(p.end_s, known_s)) for p, mb in sources if p.queue != to.queue
             ]
             self.held_s[task] = self._free(to.queue, now, 0)[0] - now
             self.queued[task] = to
@@ -251,7 +251,13 @@ class _Execution:
             self.pool = combined(self._choose(), self.pool)
         else:
             self.chosen += 1
-            self.plan |= self.mapped(self._rest(), end.end_s)
+            self._map_again(end.end_s)
+
+    def _map_again(self, now_s: float) -> None:
+        for task, to in self.mapped(self._rest(), now_s).items():
+            if to.queue != self.plan[task].queue:
+                self.moved_again_s[task] = now_s
+            self.plan[task] = to
 
     def mapped(self, tasks: Iterable[int], now_s: float) -> dict[int, _Mapped]:
         """These tasks, in the order of mapping; parents come first."""

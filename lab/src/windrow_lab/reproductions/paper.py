@@ -266,10 +266,14 @@ class Texts(dict[str, Any]):
         title, lead, quick = (text.format(**values) for text in self["page"])
         return Report(plan, title, lead, findings, quick, parts, numbers, *counted)
 
-    def claims(self, said: Iterable[Claim]) -> Block:
-        """The claims of a text, each beside what our runs say."""
+    def claims(self, said: Iterable[Claim], world: str = "") -> Block:
+        """The claims of a text, each beside what our runs say; in another world than print's, if
+        it is named."""
         rows = ((f"{c.where}: {c.what}", c.printed, c.ours, AGREEMENT[c.agrees]) for c in said)
-        return Block("Claims of the text", self["claims"], ("", "print", "here", ""), tuple(rows))
+        head = ("", "print", "here", "")
+        if world:
+            return self.block(world, head, rows)
+        return Block("Claims of the text", self["claims"], head, tuple(rows))
 
 
 def write_report(report: Report, stem: Path) -> dict[str, str]:

@@ -139,7 +139,8 @@ def report(plan: paper.PaperPlan, found: Sequence[Any]) -> paper.Report:
         _TEXTS.block("longest", head, _rows(ours, list(BATCHES), "by_longest")),
     ]
     if logs.runs:
-        blocks.append(_TEXTS.block("logs", head, _rows(logs, ("aggressive", "conservative"))))
+        blocks.append(_TEXTS.block("logs", head, _rows(logs, list(BATCHES))))
+        blocks.append(_TEXTS.claims(claims(logs), "claims_on_logs"))
     blocks += [_readings(runs), _slower(runs, len(said))]
     bars = {way: [ours.mean(None, way, batch) for batch in BATCHES] for way in WAYS}
     drawn = grouped_bars(

@@ -133,6 +133,7 @@ class RealQueues(_Shared):
         self.clusters = [cluster.clone() for cluster in clusters]
         self.waiting: dict[tuple[int, int], tuple[Ended, float, float]] = {}
         self.number: dict[int, int] = {}
+        self.next_load_s = self.now_s if reality.load_jobs else math.inf
 
     def submit(
         self, task: int, queue: int, moves: Sequence[Move], iterations: float, mb: float
@@ -151,21 +152,36 @@ class RealQueues(_Shared):
     def next_end(self) -> Ended:
         """Go on until a task ends."""
         while True:
-            if self.events:
-                ends = [math.ceil(self.events[0][0])]
-            else:
-                ends = []
-            for queue in {queue for queue, _ in self.waiting}:
-                peek = self.clusters[queue].clone()
-                ends += [peek.now_s] if peek.advance(min(ends, default=None)) else []
-            until = min(ends)
+            until = self._next_news_s()
             for queue, cluster in enumerate(self.clusters):
                 while news := cluster.advance(until):
                     for event in (event for event in news if event.kind is EventKind.STARTED):
-                        job, *work = self.waiting.pop((queue, event.job))
-                        self._starts(job, float(event.at_s), *work)
+                        if mine := self.waiting.pop((queue, event.job), None):
+                            job, *work = mine
+                            self._starts(job, float(event.at_s), *work)
             self.now_s = float(until)
+            if self.next_load_s <= until:
+                self._load()
             if self.events and self.events[0][0] <= until:
                 end = self.ended[heappop(self.events)[1]]
                 self.clusters[end.queue].end(self.number[end.task])
                 return end
+
+    def _next_news_s(self) -> int:
+        """When a task ends, one of our jobs starts or others' jobs come, whichever is first."""
+        times = []
+        if self.events:
+            times.append(math.ceil(self.events[0][0]))
+        if self.next_load_s < math.inf:
+            times.append(math.ceil(self.next_load_s))
+        for queue in {queue for queue, _ in self.waiting}:
+            peek = self.clusters[queue].clone()
+            if peek.advance(min(times, default=None)):
+                times.append(peek.now_s)
+        return min(times)
+
+    def _load(self) -> None:
+        """Others' jobs come to the first queue."""
+        for _ in range(self.reality.load_jobs):
+            self.clusters[0].submit(1, math.ceil(self.reality.load_s))
+        self.next_load_s += self.reality.load_period_s
