@@ -25,6 +25,8 @@ from windrow.files import draft_beside
 from windrow.formats.disk import AnyPath, bare_name, open_bytes
 from windrow.formats.swf.reader import read_log, read_swf_header
 from windrow.model import Log, format_duration
+from windrow.model.usage import accuracy_of, usage_of
+from windrow.model.wording import percent
 
 BASE_URL = "https://www.cs.huji.ac.il/labs/parallel/workload/"
 """Where the archive lives."""
@@ -152,12 +154,27 @@ class Description:
             span = f"submitted over {format_duration(int(log.submit_s[-1]))}"
             widest = f"widest {int(log.nodes.max()):,} nodes"
             lines.append(f"{usable}, {span}, load {log.load:.3f}, {widest}")
+            lines += _usage_lines(log)
             lines += log.repairs.lines()
         if self.url:
             lines.append(f"source: {self.url}")
         if self.notice:
             lines.append("notice: " + " ".join(self.notice.split()))
         return lines
+
+
+def _usage_lines(log: Log) -> list[str]:
+    """What jobs are like in the mean, and how well their requests tell how long they run."""
+    usage = usage_of(log)
+    known = accuracy_of(log)
+    return [
+        f"in the mean: {usage.jobs_per_day:,.4g} jobs a day, of {usage.width:.3g} nodes and "
+        f"{usage.run_h:.3g} h, which request {usage.request_node_h:,.4g} node-hours",
+        f"load as requested {usage.requested_load:.3f}, as used {usage.actual_load:.3f}",
+        f"requests: {known.over_request_h:.2f} h more than needed in the mean; jobs run for "
+        f"{percent(known.mean)} of what they request (half of them for at most "
+        f"{percent(known.median)})",
+    ]
 
 
 def describe(name_or_path: AnyPath, *, nodes: int | None = None) -> Description:

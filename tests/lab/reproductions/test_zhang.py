@@ -12,7 +12,6 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from windrow.model import Log
 from windrow.model.site import Site
 from windrow.strategies import Work, whole_seconds
 from windrow_lab.campaign.campaign import Campaign
@@ -40,7 +39,6 @@ from windrow_lab.reproductions.zhang.results import (
     of_application,
     printed_usage,
     ranking,
-    usage,
 )
 
 ALONE_S = 10_000
@@ -347,24 +345,6 @@ def test_figures_are_those_of_the_paper() -> None:
     )
     assert figures["15"].groups == tuple(WIDTHS)
     assert figures["13"].values["zhang"] == (1.0,) * 5
-
-
-def test_usage_of_a_log_by_hand() -> None:
-    log = Log(
-        name="tiny",
-        machine_nodes=10,
-        job=np.array([1, 2]),
-        submit_s=np.array([100, 100 + 86_400]),
-        nodes=np.array([2, 4]),
-        requested_s=np.array([7200, 3600]),
-        run_s=np.array([3600, 1800]),
-        user=np.array([0, 0]),
-    )
-    row = usage(log)
-    assert (row.nodes, row.jobs_per_day, row.width, row.run_h) == (10, 2, 3, 0.75)
-    assert row.request_node_h == 4
-    assert row.actual_load == pytest.approx(4 / 240)
-    assert row.requested_load == pytest.approx(8 / 240)
 
 
 def test_stand_ins_have_the_means_of_figure_11() -> None:

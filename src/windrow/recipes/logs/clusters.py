@@ -29,6 +29,7 @@ from windrow.errors import UserError
 from windrow.files import table_beside
 from windrow.model import Log
 from windrow.model.graph import Ints
+from windrow.model.usage import Usage
 from windrow.model.workflow import Floats
 from windrow.recipes.logs.arrivals import DAY_S, Cycle, arrive, daily_cycle, weekly_cycle
 from windrow.recipes.logs.calibration import WidthLaw, WidthShape, fit_runs, fit_widths
@@ -43,20 +44,6 @@ _REQUEST_STEP = 2**0.5 - 1
 _CORRECTIONS = 20
 _CLOSE_ENOUGH = 1e-5
 _CORRECT_FROM_JOBS = 1000
-
-
-@dataclass(frozen=True, slots=True)
-class Usage:
-    """One row of figure 11, of a cluster's log. Loads are parts of the machine; a requested one may
-    be above 1."""
-
-    nodes: int
-    jobs_per_day: float
-    width: float
-    run_h: float
-    request_node_h: float
-    actual_load: float
-    requested_load: float
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from dataclasses import asdict, astuple
 
 import pyarrow as pa
 
-from windrow.recipes.logs.clusters import Usage
+from windrow.model.usage import Usage
 from windrow.report.page import Block
 from windrow_lab.reproductions.charts import grouped_bars, short
 from windrow_lab.reproductions.paired import PairedTest

@@ -18,9 +18,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from windrow.model import Log
+from windrow.model.usage import Usage, usage_of
 from windrow.recipes.logs.clusters import CLUSTERS as FIGURE_11
-from windrow.recipes.logs.clusters import Usage
 from windrow_lab.campaign.campaign import Campaign
 from windrow_lab.reproductions.paired import PairedTest, paired_t_test
 from windrow_lab.reproductions.paper import TableResults, printed
@@ -354,24 +353,7 @@ def _hours(seconds: Sequence[float]) -> tuple[float, ...]:
 def figure_11(plan: ZhangPlan) -> Iterator[tuple[str, Usage, Usage | None]]:
     """For each cluster of the plan its name, our row, and the printed one if there is one."""
     for source in plan.logs:
-        yield source.name, usage(source.load("actual")), printed_usage(source.name)
-
-
-def usage(log: Log) -> Usage:
-    """The row of a log, over the time from its first submission to its last."""
-    span_s = max(1, int(log.submit_s[-1] - log.submit_s[0]))
-    run_s = np.minimum(log.run_s, log.requested_s)
-    requested_s = log.requested_s
-    capacity = log.machine_nodes * span_s
-    return Usage(
-        log.machine_nodes,
-        len(log) * 86_400 / span_s,
-        float(log.nodes.mean()),
-        float(run_s.mean()) / _HOUR_S,
-        float((log.nodes * requested_s).mean()) / _HOUR_S,
-        float((log.nodes * run_s).sum()) / capacity,
-        float((log.nodes * requested_s).sum()) / capacity,
-    )
+        yield source.name, usage_of(source.load("actual")), printed_usage(source.name)
 
 
 def printed_usage(cluster: str) -> Usage | None:
