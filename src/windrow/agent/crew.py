@@ -202,7 +202,11 @@ class Crew:
             self.wait(0.05)
             for result in self.collect():
                 take(result)
-        others = self._others.values()  # whose steps end by themselves when their input does
+        self._dismiss(take)
+
+    def _dismiss(self, take: Callable[[Attempt], None]) -> None:
+        """Other nodes, whose steps end by themselves when their input does."""
+        others = self._others.values()
         for node in others:
             node.close()
         end = time.monotonic() + _DISMISS_S

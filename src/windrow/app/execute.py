@@ -423,13 +423,7 @@ def managed(
         if facts.trouble:
             journal.set_fact("trouble", "")  # that of an earlier manager
         if writes:
-            try:
-                live_runs.enter(paths, manager.dispatch.runnable, facts)
-            except UserError:
-                if manager.begun_s is None:  # refused before anything happened: it was never there
-                    with suppress(OSError):
-                        discard_tree(paths.folder.path, mark=paths.journal.name)
-                raise
+            _enter(paths, manager, facts)
         yield manager
         left = ""
         if manager.is_over:
@@ -439,22 +433,38 @@ def managed(
         if transfers is not None:
             left = "; ".join(filter(None, (left, *transfers.kept)))
         journal.set_fact("left", left)
-        aheads = [outpost.ahead for outpost in manager.outposts if outpost.ahead is not None]
-        for ahead in aheads:
-            ahead.observer.keep()
-        for outpost in manager.outposts:
-            if outpost.readings is not None:
-                outpost.readings.keep()
-        is_as_promised = (
-            manager.core.is_complete and not manager.core.additions
-        )  # else it became another run
-        if aheads and is_as_promised and (kept := promise.kept()) is not None:
+        _keep_observations(manager)
+        looked_ahead = any(outpost.ahead is not None for outpost in manager.outposts)
+        # with additions it became another run
+        is_as_promised = manager.core.is_complete and not manager.core.additions
+        if looked_ahead and is_as_promised and (kept := promise.kept()) is not None:
             journal.set_fact("promise", asdict(kept))
     finally:
         if transfers is not None:
             transfers.close()
         journal.close()
         lock.release()
+
+
+def _enter(paths: RunPaths, manager: Manager, facts: RunFacts) -> None:
+    """Among live runs. One that is refused before anything happened was never there."""
+    try:
+        live_runs.enter(paths, manager.dispatch.runnable, facts)
+    except UserError:
+        if manager.begun_s is None:
+            with suppress(OSError):
+                discard_tree(paths.folder.path, mark=paths.journal.name)
+        raise
+
+
+def _keep_observations(manager: Manager) -> None:
+    """What was seen of queues, for later runs."""
+    for outpost in manager.outposts:
+        if outpost.ahead is not None:
+            outpost.ahead.observer.keep()
+    for outpost in manager.outposts:
+        if outpost.readings is not None:
+            outpost.readings.keep()
 
 
 def _manager(
@@ -465,10 +475,7 @@ def _manager(
     prepared: Prepared | None,
 ) -> Manager:
     order = facts.request
-    if prepared is None:
-        runnable = read_runnable(paths.workflow)
-    else:
-        runnable = prepared.runnable
+    runnable = read_runnable(paths.workflow) if prepared is None else prepared.runnable
     if prepared is None or order.also:
         sites = sites_again(order, facts, runnable.workflow)
     else:

@@ -479,13 +479,7 @@ class RunView(JournalView[RunJournal]):
             return RunState.RUNNING
         if self._is_ahead or any(job.outcome is None for job in self.story.jobs.values()):
             return RunState.INTERRUPTED
-        if self.story.is_stopped:
-            return RunState.STOPPED
-        if self.story.count(TaskState.FAILED) or self.story.trouble:
-            return RunState.FAILED
-        if self.story.count(TaskState.CANCELLED) and not self.story.has_open:
-            return RunState.STOPPED
-        return RunState.INTERRUPTED
+        return _left_as(self.story)
 
 
 def past_predictions(
@@ -583,3 +577,14 @@ def none_to_resume(workflow: Path, root: Path) -> UserError:
                     "leave --resume out for a new one"
                 )
     return UserError(f"there is no run of {workflow} here to resume; leave --resume out")
+
+
+def _left_as(story: RunStory) -> RunState:
+    """The state of a run without a manager, and without a job, that is not complete."""
+    if story.is_stopped:
+        return RunState.STOPPED
+    if story.count(TaskState.FAILED) or story.trouble:
+        return RunState.FAILED
+    if story.count(TaskState.CANCELLED) and not story.has_open:
+        return RunState.STOPPED
+    return RunState.INTERRUPTED

@@ -57,7 +57,7 @@ Rule: the keys of a table are the fields of its type, and all tables are checked
 """  # noqa: E501
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cached_property
@@ -342,6 +342,30 @@ def settings_of(start: Path | None = None) -> Settings:
     return known[folder]
 
 
+def _check_tables(file: TomlFile, what: str, said: object) -> None:
+    """What is said there is about queues, sites or profiles: a table for each."""
+    if what not in TABLES:
+        fix = (
+            "queues are described in [queues.NAME], sites in [sites.NAME], the space for files in "
+            "[data], options of windrow run in [run] and [profiles.NAME]"
+        )
+        raise file.fault(str(unknown_name("table", what, TABLES)), table=what, fix=fix)
+    if not isinstance(said, dict) or not all(isinstance(one, dict) for one in said.values()):
+        raise file.fault(f"{what} are tables", table=what, fix=f"write [{what}.NAME]")
+
+
+def _check_shared_files(
+    file: TomlFile, tables: Mapping[str, SiteTable], sites: Collection[str]
+) -> None:
+    """Files are shared with a site that is described, too."""
+    for name, told in tables.items():
+        for other in told.shares_files_with or ():
+            if other not in tables and other != HERE:
+                with _telling(file, f"{'sites' if name in sites else 'queues'}.{name}"):
+                    unknown = unknown_name("site of shares_files_with", other, [HERE, *tables])
+                    raise BadKeyError("shares_files_with", str(unknown))
+
+
 def read_settings(path: Path | None) -> Settings:
     """What a settings file says, all of it checked; nothing without a file. InputError if it
     cannot be understood."""
@@ -360,14 +384,7 @@ def read_settings(path: Path | None) -> Settings:
         if what == "run":
             run = _alone(file, RunTable, what, said)
             continue
-        if what not in TABLES:
-            fix = (
-                "queues are described in [queues.NAME], sites in [sites.NAME], the space for "
-                "files in [data], options of windrow run in [run] and [profiles.NAME]"
-            )
-            raise file.fault(str(unknown_name("table", what, TABLES)), table=what, fix=fix)
-        if not isinstance(said, dict) or not all(isinstance(one, dict) for one in said.values()):
-            raise file.fault(f"{what} are tables", table=what, fix=f"write [{what}.NAME]")
+        _check_tables(file, what, said)
         if what == "profiles":
             profiles = {
                 name: _alone(file, RunTable, f"{what}.{name}", table)
@@ -380,12 +397,7 @@ def read_settings(path: Path | None) -> Settings:
                 tables[name] = _table(name, table, is_site=what == "sites")
             if what == "sites":
                 sites.append(name)
-    for name, told in tables.items():
-        for other in told.shares_files_with or ():
-            if other not in tables and other != HERE:
-                with _telling(file, f"{'sites' if name in sites else 'queues'}.{name}"):
-                    unknown = unknown_name("site of shares_files_with", other, [HERE, *tables])
-                    raise BadKeyError("shares_files_with", str(unknown))
+    _check_shared_files(file, tables, sites)
     return Settings(path, tables, sites, data, run, profiles)
 
 

@@ -166,9 +166,7 @@ class Reading:
                 self._forking[found[1]] = found[2]
         elif found := _RESUMED.match(line):
             begun = waiting.pop(found[1], "")
-            is_inside = begun[-1:] in ("", *"({[") or found[3][:1] in ")}]="
-            gap = "" if is_inside else ", "
-            return f"{found[1]} {found[2]} {begun}{gap}{found[3]}"
+            return f"{found[1]} {found[2]} {_whole(begun, found[3])}"
         elif not _NO_CALL.match(line):
             raise InputError(
                 source,
@@ -372,3 +370,9 @@ def _given_place(name: str, args: str) -> int | None:
     if given == "-1":
         return None
     return int(given)
+
+
+def _whole(begun: str, rest: str) -> str:
+    """The two halves of a call; strace leaves out the comma between two arguments."""
+    is_inside = begun[-1:] in ("", *"({[") or rest[:1] in ")}]="
+    return f"{begun}{'' if is_inside else ', '}{rest}"

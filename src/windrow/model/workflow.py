@@ -190,20 +190,17 @@ class Workflow:
         rows = list(tasks)
         number = {task.id: i for i, task in enumerate(rows)}
         _refuse_duplicates("task", [task.id for task in rows], len(number))
-        known = {file.id: file for file in files}
-        for task in rows:
-            for file_id in (*task.inputs, *task.outputs):
-                known.setdefault(file_id, File(file_id))
+        known = _with_named(files, rows)
         file_number = {file_id: i for i, file_id in enumerate(known)}
         return Workflow(
             name,
             ids=[task.id for task in rows],
             kinds=[task.kind for task in rows],
             runtime_s=np.array([task.runtime_s for task in rows], dtype=np.float64),
-            cores=np.array([task.cores for task in rows], dtype=np.int64),
-            nodes=np.array([task.nodes for task in rows], dtype=np.int64),
-            memory_bytes=np.array([task.memory_bytes for task in rows], dtype=np.int64),
-            disk_bytes=np.array([task.disk_bytes for task in rows], dtype=np.int64),
+            cores=_ints(task.cores for task in rows),
+            nodes=_ints(task.nodes for task in rows),
+            memory_bytes=_ints(task.memory_bytes for task in rows),
+            disk_bytes=_ints(task.disk_bytes for task in rows),
             counts=_count_columns(rows),
             parents=Adjacency.from_lists([_numbers(task, task.parents, number) for task in rows]),
             files=list(known.values()),
@@ -718,3 +715,16 @@ def _makers(outputs: Adjacency, first: int) -> dict[int, int]:
     begin = int(outputs.start[first])
     writers = np.repeat(np.arange(first, outputs.vertices), np.diff(outputs.start[first:]))
     return dict(zip(outputs.index[begin:].tolist(), writers.tolist(), strict=True))
+
+
+def _with_named(files: Iterable[File], tasks: Iterable[Task]) -> dict[str, File]:
+    """These files, and those that tasks name, by their ids."""
+    known = {file.id: file for file in files}
+    for task in tasks:
+        for file_id in (*task.inputs, *task.outputs):
+            known.setdefault(file_id, File(file_id))
+    return known
+
+
+def _ints(values: Iterable[int]) -> Ints:
+    return np.fromiter(values, dtype=np.int64)

@@ -59,6 +59,12 @@ class PoolFolder:
         """What the tasks of a workflow print, one file for each attempt: TASK.ATTEMPT."""
         return self.path / "out" / str(number)
 
+    def make_out(self, number: int) -> None:
+        """The folder for what tasks of a workflow print."""
+        out = self.out(number)
+        with disk_faults(f"{out} cannot be created"):
+            out.mkdir(mode=0o700, parents=True, exist_ok=True)
+
     @property
     def address(self) -> str:
         """How commands typed in this folder name the pool: by its name, or by its path."""

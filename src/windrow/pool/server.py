@@ -23,7 +23,7 @@ from windrow.agent.hosts import Hosts
 from windrow.agent.order import Order, order_for
 from windrow.agent.signals import SteadyClock, Wake
 from windrow.errors import OutsideError, UserError, WindrowError
-from windrow.files import disk_faults, kill_marked
+from windrow.files import kill_marked
 from windrow.forecast.best_effort import Memory
 from windrow.forecast.runtimes import PastRun, RunTimes
 from windrow.manager.specs import clean_up, task_spec
@@ -197,9 +197,7 @@ class PoolServer:
         if not is_known:
             workflow = runnable.workflow
             self._note(e.WorkflowAccepted(at_s, number, workflow.name, len(workflow)))
-        out = self._folder.out(number)
-        with disk_faults(f"{out} cannot be created"):
-            out.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._folder.make_out(number)
         self._ask(attempts)
 
     def _ask(self, attempts: Iterable[PoolAttempt]) -> None:

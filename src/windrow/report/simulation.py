@@ -378,11 +378,8 @@ def _what(
     yield "log", f"{log.name}: {len(log):,} jobs, submitted within {span}"
     yield "machine", f"{simulation.machine_nodes:,} nodes"
     if log.load:
-        yield (
-            "load",
-            f"the jobs run for {log.load:.0%} of the node-seconds from the first submission to "
-            "the last",
-        )
+        share = f"{log.load:.0%} of the node-seconds"
+        yield "load", f"the jobs run for {share} from the first submission to the last"
     if window != (0, math.inf):
         end = "the end" if math.isinf(to_s) else format_duration(to_s)
         yield (

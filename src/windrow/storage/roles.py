@@ -40,11 +40,17 @@ def role(readers: Sequence[str], *, is_written: bool, is_result: bool = False) -
     return Role.ENDPOINT
 
 
-def roles(workflow: Workflow) -> tuple[list[Role], list[str]]:
-    """The role of each file, and what the graph says against roles that were declared."""
+def _kinds_of_readers(workflow: Workflow) -> list[list[str]]:
+    """Of each file."""
     readers: list[list[str]] = [[] for _ in workflow.files]
     for task, number in workflow.inputs.pairs():
         readers[number].append(workflow.kinds[task])
+    return readers
+
+
+def roles(workflow: Workflow) -> tuple[list[Role], list[str]]:
+    """The role of each file, and what the graph says against roles that were declared."""
+    readers = _kinds_of_readers(workflow)
     written = set(workflow.outputs.index.tolist())
     found = list[Role]()
     against = list[str]()

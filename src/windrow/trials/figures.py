@@ -251,27 +251,21 @@ class _Run:
 
     def measured(self) -> Figures:
         run = self.run
-        now = self.cluster.now_s
         workflow = self.work.workflow
         jobs = b.region(run, b.JOBS_AT)[: run[b.JOBS]]
-        held = jobs[jobs[:, b.STAGE] == b.RUNNING]
         until, took_s = b.tasks_of(run)[:, [b.UNTIL, b.ACTUAL]].T
         makespan = int(until.max()) - self.begun_s
         corners, worked = _worked_s(until - took_s, until, self.begun_s)
         waited = jobs[jobs[:, b.BEGAN] > jobs[:, b.SUBMITTED]][:, [b.SUBMITTED, b.BEGAN]]
         cores = self.work.shape.cores
-        taken = np.where(
-            workflow.nodes > 0, workflow.nodes * cores, np.minimum(workflow.cores, cores)
-        )
+        taken = _cores_taken(workflow, cores)
         lost_s = b.more_of(run)[: len(workflow), b.LOST]
         return Figures(
             makespan_s=makespan,
             visible_wait_s=makespan - int(worked[-1]),
             queue_wait_s=int(run[b.QUEUE_WAIT]),
             hidden_wait_s=round(float(np.diff(np.interp(waited, corners, worked)).sum())),
-            allocated_node_s=int(
-                run[b.NODE_S] + (held[:, b.NODES] * (now - held[:, b.BEGAN])).sum()
-            ),
+            allocated_node_s=int(run[b.NODE_S] + _held_node_s(jobs, self.cluster.now_s)),
             used_node_s=int((taken * took_s).sum()) / cores,
             lost_node_s=int((taken * lost_s).sum()) / cores,
             jobs=len(jobs),
@@ -307,3 +301,15 @@ def _worked_s(since: Ints, until: Ints, begun_s: int) -> tuple[Ints, Ints]:
     worked = np.repeat(np.cumsum(corners[1] - corners[0]), 2)
     worked[::2] -= corners[1] - corners[0]
     return corners.T.ravel(), worked
+
+
+def _cores_taken(workflow: Workflow, cores: int) -> Ints:
+    """By each task, of nodes that have so many."""
+    whole = workflow.nodes * cores
+    return np.where(workflow.nodes > 0, whole, np.minimum(workflow.cores, cores))
+
+
+def _held_node_s(jobs: Ints, now_s: int) -> int:
+    """Node time of jobs that run yet."""
+    held = jobs[jobs[:, b.STAGE] == b.RUNNING]
+    return int((held[:, b.NODES] * (now_s - held[:, b.BEGAN])).sum())

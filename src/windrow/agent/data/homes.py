@@ -126,10 +126,14 @@ class HttpHome(Home):
             mark,
         )
 
-    def _get(self, name: str, begin: int, end: int) -> tuple[bytes, str]:  # noqa: ARG002  (there is one file)
+    def _request(self, begin: int, end: int) -> urllib.request.Request:
         request = urllib.request.Request(self.source, headers={"Range": f"bytes={begin}-{end - 1}"})
         if secret := os.environ.get(AUTHORIZATION):
             request.add_unredirected_header("Authorization", secret)
+        return request
+
+    def _get(self, name: str, begin: int, end: int) -> tuple[bytes, str]:  # noqa: ARG002  (there is one file)
+        request = self._request(begin, end)
         for pause_s in (*_PAUSES_S, None):
             try:
                 with urllib.request.urlopen(request, timeout=_TIMEOUT_S) as answer:

@@ -117,10 +117,7 @@ class Mover:
             return self._bring(source)
         return None
 
-    def _bring(self, source: str) -> str | None:
-        if self.share.how != PEER and "://" not in source:
-            return None
-        folder = self._peers.fill(source)
+    def _log_brought(self, source: str) -> None:
         moved = self._peers.moved
         shown = source.partition("?")[0]
         text = f"{moved['home']} bytes from home, {moved['peers']} from other nodes"
@@ -130,6 +127,12 @@ class Mover:
                 f"node {self.share.place} got {size} wrong bytes of {shown} from {who}, and "
                 "fetched them again"
             )
+
+    def _bring(self, source: str) -> str | None:
+        if self.share.how != PEER and "://" not in source:
+            return None
+        folder = self._peers.fill(source)
+        self._log_brought(source)
         is_file = "://" not in source and os.path.isfile(source)
         if folder is None:
             return None

@@ -68,13 +68,15 @@ class MatrixReader:
             raise self._fault(
                 node, "a matrix without names", "give it one: matrix: {sample: [a, b]}"
             )
-        size = math.prod(map(len, lists.values()))
-        if size > COMBINATIONS_MAX:
-            problem = f"the matrix has {size:,} combinations, more than {COMBINATIONS_MAX:,}"
-            raise self._fault(node, problem, "make it smaller")
+        self._check_size(node, math.prod(map(len, lists.values())))
         excludes = [value for key, value in node.entries if key.text == "exclude"]
         exclude = self._exclude(excludes[0], lists) if excludes else ()
         return Matrix(tuple(lists), tuple(lists.values()), exclude)
+
+    def _check_size(self, node: Node, size: int) -> None:
+        if size > COMBINATIONS_MAX:
+            problem = f"the matrix has {size:,} combinations, more than {COMBINATIONS_MAX:,}"
+            raise self._fault(node, problem, "make it smaller")
 
     def _values(self, key: Scalar, node: Node) -> tuple[str, ...]:
         if not _NAME.fullmatch(key.text):

@@ -551,21 +551,18 @@ class _Expansion:
         form = row.form
         if not form.part_names:
             return {}
-        parts: dict[str, list[str]] = {}
-        every = {
-            "inputs": (files.inputs[: files.inputs_named], form.input_names, self._read(row)),
-            "outputs": (
-                files.outputs[: files.outputs_named],
-                form.output_names,
-                [[file] for file in self._outputs[number]],
-            ),
-        }
-        for what, (all_files, names, read) in every.items():
-            parts |= {f"{what}[{n}]": [file] for n, file in enumerate(all_files)}
-            for name, some in zip(names, read, strict=True):
-                if name:
-                    parts.setdefault(f"{what}.{name}", []).extend(some)
-        return parts
+        made = [[file] for file in self._outputs[number]]
+        inputs = files.inputs[: files.inputs_named]
+        outputs = files.outputs[: files.outputs_named]
+        return _parts_of("inputs", inputs, zip(form.input_names, self._read(row), strict=True)) | (
+            _parts_of("outputs", outputs, zip(form.output_names, made, strict=True))
+        )
+
+    def _writer_of(self, file: str) -> int | None:
+        """The task that writes it, or the nearest folder that holds it."""
+        while file not in self._writer and (folder := posixpath.dirname(file)) not in ("", file):
+            file = folder
+        return self._writer.get(file)
 
     def _parents(self, number: int, inputs: Iterable[str]) -> list[int]:
         row = self._rows[number]
@@ -575,14 +572,9 @@ class _Expansion:
                 parents.update(dict.fromkeys(self._named(row, field)))
         if number in parents:
             raise self._fault(row.form.line, f"{row.id} comes after itself", "name others in after")
-        for file in inputs:  # the task that writes it, or the nearest folder that holds it
-            while file not in self._writer and (folder := posixpath.dirname(file)) not in (
-                "",
-                file,
-            ):
-                file = folder  # noqa: PLW2901
-            if file in self._writer:
-                parents[self._writer[file]] = None
+        for file in inputs:
+            if (writer := self._writer_of(file)) is not None:
+                parents[writer] = None
         if number in parents:
             raise self._fault(
                 row.form.line,
@@ -685,3 +677,14 @@ def _draft_needs(draft: Draft, number: int, form: TaskForm) -> None:
     draft.memory_bytes[number] = form.memory_bytes
     draft.disk_bytes[number] = form.disk_bytes
     draft.count(number, form.counts)
+
+
+def _parts_of(
+    what: str, files: Iterable[str], named: Iterable[tuple[str, Iterable[str]]]
+) -> dict[str, list[str]]:
+    """Files by `what[N]`, and those that have a name by `what.NAME`."""
+    parts = {f"{what}[{n}]": [file] for n, file in enumerate(files)}
+    for name, some in named:
+        if name:
+            parts.setdefault(f"{what}.{name}", []).extend(some)
+    return parts

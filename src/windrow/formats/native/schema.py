@@ -476,11 +476,14 @@ class _Reader:
             if not _PART_NAME.fullmatch(name.text) or name.text in RESERVED:
                 fix = f"use letters, digits and _, and none of {', '.join(sorted(RESERVED))}"
                 raise self._fault(name, f"the name {name.text!r} in vars", fix)
-            if not isinstance(value, Scalar) or value.value is None or "\0" in value.text:
-                fix = "write text or a number"
-                raise self._fault(value, f"{name.text} in vars is {_shown(value)}", fix)
-            found[name.text] = value.text
+            found[name.text] = self._variable(name, value)
         return found
+
+    def _variable(self, name: Scalar, value: Node) -> str:
+        if not isinstance(value, Scalar) or value.value is None or "\0" in value.text:
+            fix = "write text or a number"
+            raise self._fault(value, f"{name.text} in vars is {_shown(value)}", fix)
+        return value.text
 
     def file(self, node: Node, key: str) -> FileFacts:
         """A size, nothing, or a mapping."""
@@ -629,12 +632,15 @@ class _Reader:
             if not is_name(name.text):
                 fix = "name it by letters, digits and _, a letter first"
                 raise self._fault(name, f"the volume {name.text!r}", fix)
-            if not isinstance(said, YamlTable):
-                raise self._fault(said, f"{key} is {_shown(said)}", _VOLUME_EXAMPLE)
-            is_scratch = any(entry.text == "scratch" for entry, _ in said.entries)
-            read = self._scratch if is_scratch else self._cache
-            found[name.text] = read(name.line, said, key)
+            found[name.text] = self._volume(name, said, key)
         return found
+
+    def _volume(self, name: Scalar, said: Node, key: str) -> VolumeForm:
+        if not isinstance(said, YamlTable):
+            raise self._fault(said, f"{key} is {_shown(said)}", _VOLUME_EXAMPLE)
+        is_scratch = any(entry.text == "scratch" for entry, _ in said.entries)
+        read = self._scratch if is_scratch else self._cache
+        return read(name.line, said, key)
 
     def _scratch(self, line: int, said: YamlTable, key: str) -> VolumeForm:
         """A volume that tasks write to."""

@@ -11,6 +11,7 @@ import shlex
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from windrow.model import Step, format_duration
@@ -62,16 +63,17 @@ class About:
 NOTHING = About()
 
 
+def _names_in(folder: Path) -> frozenset[str]:
+    try:
+        return frozenset(entry.name for entry in os.scandir(folder))
+    except OSError:
+        return frozenset()
+
+
 def about(told: RunView, now_s: float, every_s: float = 0.0) -> About:
     """All of it, as it is now."""
     out = told.paths.folder.out
-    try:
-        logs = frozenset(entry.name for entry in os.scandir(out))
-    except OSError:
-        logs = frozenset()
-    left_s = None
-    if told.state == RunState.RUNNING:
-        left_s = told.left_s(now_s)
+    left_s = told.left_s(now_s) if told.state == RunState.RUNNING else None
     around = what_if = None
     can_replay = told.paths.seen.exists()
     if can_replay:
@@ -82,7 +84,7 @@ def about(told: RunView, now_s: float, every_s: float = 0.0) -> About:
     return About(
         steps=told.runnable.steps,
         out=str(out),
-        logs=logs,
+        logs=_names_in(out),
         provenance=tuple(_provenance(told)),
         reports_every_s=every_s,
         left_s=left_s,

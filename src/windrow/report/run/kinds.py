@@ -305,15 +305,15 @@ def _nodes(
 def _node(
     name: str, place: tuple[float, float], colour: int, done: int, total: int, is_strong: bool
 ) -> str:
-    x = place[0] - _BOX[0] / 2
-    y = place[1]
+    middle, y = place
+    x = middle - _BOX[0] / 2
     css = "kind strong" if is_strong else "kind"
     part = f"{done:,} of {total:,}"
     return (
         f'<g><rect class="{css}" x="{x:.0f}" y="{y:.0f}" {_SIZE} rx="6"/>'
         + _done_bar(x, y, colour, done / max(1, total))
-        + plot.text(place[0], y + 19, shortened(name or "task", 21), "middle name")
-        + plot.text(place[0], y + 35, f"{total:,}" if done == total else part, "middle")
+        + plot.text(middle, y + 19, shortened(name or "task", 21), "middle name")
+        + plot.text(middle, y + 35, f"{total:,}" if done == total else part, "middle")
         + f"<title>{escape(name or 'task')}: {part} finished</title></g>"
     )
 

@@ -26,7 +26,7 @@ from windrow.story.figures import (
 from windrow.story.node_files import data_by_role, space_on_nodes
 from windrow.story.space import taken
 from windrow.story.states import RunState, TaskState
-from windrow.story.story import JobStory, RunStory, TaskAttempt
+from windrow.story.story import JobStory, RunStory, TaskAttempt, TaskStory
 
 if TYPE_CHECKING:
     from windrow.trials.replay import WhatIf
@@ -150,21 +150,25 @@ def _job_view(number: int, job: JobStory, ids: Sequence[str]) -> dict[str, Any]:
 
 def task_views(told: RunView) -> Iterator[TaskView]:
     """All that is told of each task, in the order of the workflow."""
-    workflow = told.runnable.workflow
     now_s = time.time()
     for number, task in enumerate(told.story.tasks):
-        view = TaskView(
-            workflow.ids[number], workflow.kinds[number], task.state, task.job, len(task.attempts)
-        )
-        view.why = _why(told, number)
-        if task.sizes:
-            files = [workflow.files[f].id for f in workflow.outputs.of(number).tolist()]
-            view.sizes = dict(zip(files, task.sizes, strict=False))
-        if task.last is not None:
-            _tell_attempt(view, task.last, now_s)
-            out = told.paths.folder.task_out(number, task.last.number)
-            view.output = str(out) if out.exists() else None
-        yield view
+        yield _task_view(told, number, task, now_s)
+
+
+def _task_view(told: RunView, number: int, task: TaskStory, now_s: float) -> TaskView:
+    workflow = told.runnable.workflow
+    view = TaskView(
+        workflow.ids[number], workflow.kinds[number], task.state, task.job, len(task.attempts)
+    )
+    view.why = _why(told, number)
+    if task.sizes:
+        files = [workflow.files[f].id for f in workflow.outputs.of(number).tolist()]
+        view.sizes = dict(zip(files, task.sizes, strict=False))
+    if task.last is not None:
+        _tell_attempt(view, task.last, now_s)
+        out = told.paths.folder.task_out(number, task.last.number)
+        view.output = str(out) if out.exists() else None
+    return view
 
 
 def _tell_attempt(view: TaskView, last: TaskAttempt, now_s: float) -> None:

@@ -190,6 +190,15 @@ class Ending:
     """How many faults could strike."""
 
 
+def _making(made: tuple[str, ...], workdir: Path, chance: random.Random, replicas: int) -> Step:
+    """The step that makes these files, in place or elsewhere."""
+    places = tuple((1 + place, 0, place) for place in range(len(made)))
+    elsewhere = places if chance.random() < 0.5 else ()
+    retries = chance.choice([0, 0, 1])
+    command = ("make", *made)
+    return Step(command, str(workdir), retries=retries, elsewhere=elsewhere, replicas=replicas)
+
+
 def braid(
     lanes: int,
     levels: int,
@@ -215,27 +224,15 @@ def braid(
         for lane in range(lanes):
             near = tuple(dict.fromkeys((lane, (lane + 1) % lanes))) if level else ()
             read = [made_by(level - 1, other)[: 1 + (lane + 1) % 2] for other in near]
-            made = made_by(level, lane)
             task = Task(
                 f"t{level}-{lane}",
                 chance.choice([20, 60, 200]),
                 parents=tuple(f"t{level - 1}-{other}" for other in near),
                 inputs=tuple(name for names in read for name in names),
-                outputs=made,
-            )
-            places = tuple((1 + place, 0, place) for place in range(len(made)))
-            elsewhere = places if chance.random() < 0.5 else ()
-            retries = chance.choice([0, 0, 1])
-            wanted = 1 + (level + lane) % replicas
-            step = Step(
-                ("make", *made),
-                str(workdir),
-                retries=retries,
-                elsewhere=elsewhere,
-                replicas=wanted,
+                outputs=made_by(level, lane),
             )
             tasks.append(task)
-            steps.append(step)
+            steps.append(_making(task.outputs, workdir, chance, 1 + (level + lane) % replicas))
     return Runnable(Workflow.from_tasks("braid", tasks), tuple(steps))
 
 
@@ -373,6 +370,22 @@ def _world(
     return world
 
 
+def _describe_site(
+    run: VirtualRun, scenario: VirtualScenario, horizon_s: int, strategy: str
+) -> None:
+    limit_s = _LIMIT_S if scenario.checkpoints else None
+    run.site = replace(run.site, hazard=Hazard.of_mean(horizon_s / 2), max_request_s=limit_s)
+    if scenario.parts:
+        run.site = replace(run.site, sharing=Sharing(core_bytes=1 << 30, even_bytes=1 << 30))
+        run.strategy = Taking(find_strategy(strategy))
+
+
+def _pace_copies(world: World, pace: random.Random) -> None:
+    """How long files take to nodes, and between places."""
+    world.copies_s = pace.choice([1.0, 3.0, 3.0, 20.0, 90.0])
+    world.move_s = pace.choice([2, 2, 10])
+
+
 def _run(
     scenario: VirtualScenario, runnable: Runnable, folder: Path, chance: random.Random
 ) -> VirtualRun:
@@ -393,11 +406,7 @@ def _run(
     run.copies = scenario.copies
     run.rules = CopyRules(scenario.reliability, bool(scenario.speculate))
     run.scratch = str(folder / "disks") if scenario.local else ""
-    limit_s = _LIMIT_S if scenario.checkpoints else None
-    run.site = replace(run.site, hazard=Hazard.of_mean(horizon_s / 2), max_request_s=limit_s)
-    if scenario.parts:
-        run.site = replace(run.site, sharing=Sharing(core_bytes=1 << 30, even_bytes=1 << 30))
-        run.strategy = Taking(find_strategy(strategy))
+    _describe_site(run, scenario, horizon_s, strategy)
     run.bounds = _bounds(scenario, takes)
     if scenario.worse or scenario.kind in WORSE:  # the folder's file system may show things late
         run.patience_s = LATE_FILES_S
@@ -405,9 +414,7 @@ def _run(
         world.commits_early = bool(run.small_bytes)
     world.faults = _faults(scenario, horizon_s, chance)
     if scenario.few:
-        pace = random.Random(f"pace {scenario.seed}")
-        world.copies_s = pace.choice([1.0, 3.0, 3.0, 20.0, 90.0])
-        world.move_s = pace.choice([2, 2, 10])
+        _pace_copies(world, random.Random(f"pace {scenario.seed}"))
     run.each_look = Watch(run)
     if scenario.space:
         _limit_space(run, runnable, folder / "work", chance)
