@@ -320,8 +320,8 @@ _NO_FILE = Path("/dev/null")
 @contextmanager
 def read_once() -> Iterator[None]:
     """Within the body settings are looked for once, and stay as they were then: all of a command
-    goes by the same ones."""
-    token = _READ.set({})
+    goes by the same ones. Inside another such body, nothing changes."""
+    token = _READ.set({} if (known := _READ.get()) is None else known)
     try:
         yield
     finally:

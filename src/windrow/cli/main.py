@@ -224,12 +224,16 @@ def _run(argv: Sequence[str]) -> int:
         parser.print_help()
         return 0
     terminal.behave(quiet=args.quiet, verbose=args.verbose, color=args.color)
-    if getattr(args, "takes_usual", ()):
-        from windrow.cli.usual import with_usual
+    if not getattr(args, "takes_usual", ()):
+        _announce_compiling()
+        return module.run(args) or 0
+    from windrow.app.settings import read_once
+    from windrow.cli.usual import with_usual
 
+    with read_once():
         with_usual(lambda: _parser(chosen, module), argv, args)
-    _announce_compiling()
-    return module.run(args) or 0
+        _announce_compiling()
+        return module.run(args) or 0
 
 
 def _likely_meant(unknown: Sequence[str], chosen: str | None) -> str:

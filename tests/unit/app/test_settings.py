@@ -220,4 +220,7 @@ def test_settings_are_read_once_in_a_command(
         file.write_text('[sites.a]\nqueue = "local"\nspeed = 3.0\n')
         assert settings_of() is first
         assert settings_of(tmp_path) is first
+        with read_once():
+            assert settings_of() is first
+        assert settings_of() is first
     assert settings_of().of("a").speed == 3.0
