@@ -20,6 +20,8 @@ from pathlib import Path
 import pytest
 from tests.docs.pages import a_home_of_its_own, blocks
 
+from windrow.cli.manual import man_pages
+
 ROOT = Path(__file__).resolve().parents[1]
 README = ROOT / "README.md"
 NOT_THERE = ("scipy", "matplotlib", "pyarrow", "windrow_lab")
@@ -107,6 +109,12 @@ def test_nothing_else_is_there(alone: Path, tmp_path: Path) -> None:
     assert said(alone, tmp_path, f'python -c "{program}"') == "[]\n"
     version = said(alone, tmp_path, "windrow --version")
     assert version.startswith("windrow ")
+
+
+def test_each_command_has_a_man_page(alone: Path) -> None:
+    pages = alone.parent / "share" / "man" / "man1"
+    assert {path.name for path in pages.glob("windrow*")} == set(man_pages())
+    assert (pages / "windrow-run.1").read_text() == man_pages()["windrow-run.1"]
 
 
 def test_the_five_lines_of_the_readme_work(alone: Path, tmp_path: Path) -> None:

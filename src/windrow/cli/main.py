@@ -17,6 +17,7 @@ import shutil
 import sys
 import textwrap
 from collections.abc import Mapping, Sequence
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any, NoReturn, Protocol, cast
@@ -250,10 +251,19 @@ def _likely_meant(unknown: Sequence[str], chosen: str | None) -> str:
     return f"did you mean {near[0]}? " if near else ""
 
 
-def parser_of(chosen: str) -> Parser:
-    """The parser of what follows the name of a command."""
-    parser = Parser(add_help=True)
-    _module(chosen).add_arguments(parser)
+def parser_of(chosen: str, columns: int | None = None) -> Parser:
+    """The parser of what follows the name of a command, with its texts; help of it is as wide as
+    that."""
+    module = _module(chosen)
+    summary, epilog = _texts(module)
+    parser = Parser(
+        prog=f"windrow {chosen}",
+        description=summary,
+        epilog=epilog,
+        formatter_class=partial(argparse.RawDescriptionHelpFormatter, width=columns),
+        allow_abbrev=False,
+    )
+    module.add_arguments(parser)
     _add_manner(parser)
     return parser
 
