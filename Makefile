@@ -59,7 +59,12 @@ format: $(VENV)/ready-dev  ## format the code
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-docs: $(VENV)/ready-dev  ## the documentation site, in docs/_build/html; a warning is an error
+PICTURES := $(addprefix docs/images/,run.png what-if.png failed.png)
+
+$(PICTURES): | $(VENV)/ready-dev
+	$(BIN)/python docs/pictures.py
+
+docs: $(VENV)/ready-dev $(PICTURES)  ## the documentation site, in docs/_build/html; a warning is an error; makes pictures that are missing
 	$(BIN)/sphinx-build -W --keep-going -q -b html docs docs/_build/html
 
 bench: $(VENV)/ready-dev  ## speed, compared with the alternatives

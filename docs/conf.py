@@ -1,5 +1,8 @@
 """The documentation site: `make docs`. Warnings are errors there."""
 
+from pathlib import Path
+
+from windrow.cli import manual
 from windrow.version import __version__
 
 project = "Windrow"
@@ -15,3 +18,13 @@ html_title = f"Windrow {__version__}"
 autodoc_member_order = "bysource"
 autodoc_typehints = "description"
 nitpicky = False
+html_search_scorer = str(Path(__file__).with_name("scorer.js"))
+
+# A page for each command, made of its parser.
+COMMANDS = Path(__file__).parent / "commands"
+COMMANDS.mkdir(exist_ok=True)
+pages = {name: manual.as_markdown(manual.page(name)) for name in manual.commands()}
+for name, text in {**pages, "index": manual.index()}.items():
+    path = COMMANDS / f"{name}.md"
+    if not path.exists() or path.read_text(encoding="utf-8") != text:
+        path.write_text(text, encoding="utf-8")

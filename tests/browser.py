@@ -111,6 +111,24 @@ class Browser:
         found = self.command("Page.captureScreenshot", format="png", captureBeyondViewport=whole)
         path.write_bytes(base64.b64decode(found["data"]))
 
+    def picture_of(self, path: Path, first: str, last: str, margin: int = 12) -> None:
+        """Save what is between the top of the one element and the bottom of the other."""
+        top, bottom = self.run(
+            "const box = (css) => document.querySelector(css).getBoundingClientRect();"
+            "return [box(arguments[0]).top + scrollY, box(arguments[1]).bottom + scrollY];",
+            first,
+            last,
+        )
+        width = self.run("return document.documentElement.clientWidth;")
+        clip = {"x": 0, "y": top - margin, "width": width, "height": bottom - top + 2 * margin}
+        found = self.command(
+            "Page.captureScreenshot",
+            format="png",
+            captureBeyondViewport=True,
+            clip={**clip, "scale": 1},
+        )
+        path.write_bytes(base64.b64decode(found["data"]))
+
     def errors(self) -> list[str]:
         """What the page complained of since this was asked last."""
         found = self._call("POST", "se/log", {"type": "browser"})

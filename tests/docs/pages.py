@@ -16,8 +16,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-HOW_TOS = sorted([ROOT / "README.md", *(ROOT / "docs" / "how-to").glob("*.md")])
-REFERENCES = sorted((ROOT / "docs" / "reference").glob("*.md"))
+HOW_TOS = sorted(
+    [
+        ROOT / "README.md",
+        ROOT / "docs" / "reference" / "command-line.md",
+        *(ROOT / "docs" / "start").glob("*.md"),
+        *(ROOT / "docs" / "how-to").glob("*.md"),
+    ]
+)
+REFERENCES = sorted(set((ROOT / "docs" / "reference").glob("*.md")) - set(HOW_TOS))
 
 _PIECE = re.compile(r"^```(?P<language>\w+)\n(?P<text>.*?)^```", re.M | re.S)
 _NAMED = re.compile(r"# (\S+\.(?:yaml|toml))\n")

@@ -4,9 +4,11 @@ pictures.
 Rule: all times of one comparison are in one unit, so that a column can be read downwards.
 """
 
+from __future__ import annotations
+
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from html import escape
 from typing import Any
 
@@ -24,6 +26,7 @@ from windrow.trials.compare import Comparison
 _WIDTH = 960
 _LEFT = 122
 _ROW = 44
+_THIN_ROW = 28
 _MOST_MARKS = 60
 Summary = dict[str, Any]
 _DOTS = "stroke-width: 6; stroke-linecap: round; stroke-opacity: .55"
@@ -142,6 +145,57 @@ def _longest_s(comparison: Comparison) -> float:
     return max(float(comparison.column(name, "makespan_s").max()) for name in comparison.strategies)
 
 
+def _differences(comparison: Comparison, unit: Unit) -> tuple[str, str]:
+    """By how much each strategy is behind the best one, in pairs at the same time: the mean as a
+    mark, two standard errors to both sides as a line."""
+    best, *others = comparison.summaries()
+    leads = [_Lead(comparison, best, other) for other in others]
+    low = min(0.0, *((lead.mean_s - 2 * lead.error_s) / unit.seconds for lead in leads))
+    high = max((lead.mean_s + 2 * lead.error_s) / unit.seconds for lead in leads)
+    axis = _difference_axis(low, high, f"{unit.long_name} behind {best['strategy']}")
+    frame = Frame(_LEFT, 8, _WIDTH - _LEFT - 200, len(leads) * _THIN_ROW, axis, Axis(0, 1, ()))
+    zero = float(frame.across(0.0))
+    parts = [
+        plot.axes(frame),
+        f'<path class="grid" d="M{zero:.1f} {frame.top:.1f}V{frame.bottom:.1f}"/>',
+    ]
+    for row, lead in enumerate(leads):
+        parts += _difference_row(frame, row, lead, unit)
+    caption = (
+        f"How much later than {best['strategy']} each strategy is done, at the same submission "
+        "times. The mark is the mean, the line two standard errors to both sides: where it "
+        "reaches 0, chance alone could give the difference."
+    )
+    picture = plot.picture(_WIDTH, frame.bottom + 50, "Differences to the best", parts)
+    return picture, caption
+
+
+def _difference_axis(low: float, high: float, title: str) -> Axis:
+    """From a round number to a round number, both sides of zero if need be; in steps of any
+    size."""
+    span = max(high - low, 1e-9)
+    step = 10.0 ** math.floor(math.log10(span / 5))
+    step = next(step * factor for factor in (1, 2, 5, 10) if span <= step * factor * 8)
+    first = math.floor(low / step + 1e-9)
+    last = math.ceil(high / step - 1e-9)
+    ticks = tuple((i * step, f"{i * step:,.10g}") for i in range(first, last + 1))
+    return Axis(first * step, last * step, ticks, title)
+
+
+def _difference_row(frame: Frame, row: int, lead: _Lead, unit: Unit) -> Iterator[str]:
+    y = frame.top + (row + 0.5) * _THIN_ROW
+    name = str(lead.other["strategy"])
+    edges = [lead.mean_s - 2 * lead.error_s, lead.mean_s + 2 * lead.error_s, lead.mean_s]
+    low, high, middle = frame.across([at / unit.seconds for at in edges]).tolist()
+    said = f"{lead.mean_s / unit.seconds:+,.1f} ± {unit.write(2 * lead.error_s)}"
+    style = "stroke-width: 3"
+    colour = (row + 1) % plot.COLOURS
+    yield plot.text(frame.left - 10, y + 4, name, "end strong")
+    yield f'<path class="line c{colour}" style="{style}" d="M{low:.1f} {y:.1f}H{high:.1f}"/>'
+    yield plot.box(f"bar c{colour}", middle - 4, y - 6, 8, 12, f"{name}: {said}")
+    yield plot.text(frame.right + 14, y + 4, said)
+
+
 def _frame(left: float, width: float, rows: int, x: Axis) -> Frame:
     return Frame(left, 8, width, rows * _ROW, x, Axis(0, rows, ()))
 
@@ -232,16 +286,23 @@ def columns(comparison: Comparison) -> list[Column]:
 _FEW_TIMES = 10
 
 
+def ranked(comparison: Comparison) -> Comparison:
+    """The same with the best strategy first, by mean makespan, then by node-hours."""
+    order = sorted(
+        comparison.summaries(), key=lambda s: (s["makespan_s_mean"], s["allocated_node_h_mean"])
+    )
+    return replace(comparison, strategies=tuple(s["strategy"] for s in order))
+
+
 def verdict(comparison: Comparison) -> list[str]:
     """Results, in sentences."""
+    comparison = ranked(comparison)
     return [*_by_mean(comparison), _by_wins(comparison), _by_cost(comparison)]
 
 
 def _by_mean(comparison: Comparison) -> Iterator[str]:
     unit = unit_of(comparison)
-    best, *others = sorted(
-        comparison.summaries(), key=lambda s: (s["makespan_s_mean"], s["allocated_node_h_mean"])
-    )
+    best, *others = ranked(comparison).summaries()
     times = len(comparison.times_s)
     over = f"over {times:,} submission times"
     if times == 1:
@@ -373,6 +434,7 @@ def comparison_page(comparison: Comparison, what: Sequence[str]) -> str:
     scenario = comparison.scenario
     unit = unit_of(comparison)
     times = comparison.times_s
+    comparison = ranked(comparison)
     said, *more = verdict(comparison)
     results = [f"<p>{escape(words)}</p>" for words in more]
     spread = figure(*_spread(comparison, unit.seconds, unit.long_name))
@@ -382,6 +444,9 @@ def comparison_page(comparison: Comparison, what: Sequence[str]) -> str:
         section("How long it takes", spread),
         section("Where time and nodes go", shares),
     ]
+    if len(times) > 1 and len(comparison.strategies) > 1:
+        differences = figure(*_differences(comparison, unit))
+        sections.insert(1, section("Differences", differences))
     if len(times) > 1:
         sections.append(section("Time by time", figure(*_over_time(comparison))))
     sections.append(_what_was_tried(comparison, what))
@@ -410,8 +475,8 @@ def _table(comparison: Comparison) -> str:
         for i, s in enumerate(summaries)
     ]
     small = note(
-        "Means over the submission times, except median and 10–90 %. Bold: the lowest in its "
-        "column."
+        "The shortest mean makespan first. Means over the submission times, except median and "
+        "10–90 %. Bold: the lowest in its column."
     )
     return table(["strategy", *(column.title for column in shown)], rows) + small
 

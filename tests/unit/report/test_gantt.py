@@ -13,7 +13,7 @@ from tests.unit.report.test_pages import Outline, assert_inside, assert_self_con
 from windrow.app.strategies import STRATEGIES
 from windrow.model import Log, NodeShape, Task, Workflow
 from windrow.recipes import generate_log, generate_workflow
-from windrow.report.comparison import comparison_page, unit_of, verdict
+from windrow.report.comparison import comparison_page, ranked, unit_of, verdict
 from windrow.report.run.gantt import _bars, _lanes
 from windrow.report.run.page import run_page
 from windrow.story.figures import RecordedRun, attempts
@@ -128,10 +128,19 @@ def test_the_page_of_a_comparison() -> None:
     comparison = compare(WORKFLOW, LOG, times=[40_000, 90_000, 160_000])
     page = comparison_page(comparison, ["on <a> cluster & more"])
     assert_self_contained(page)
-    assert len(pictures(page)) == 3
+    assert len(pictures(page)) == 4
     for svg in pictures(page):
         assert_inside(svg)
     texts = Outline(page).texts
+    order = [s["strategy"] for s in ranked(comparison).summaries()]
+    assert order[0] == comparison.best()
+    table = page[page.index("<table") : page.index("</table>")]
+    assert sorted(order, key=table.index) == order, "the best stands first"
+    for other in order[1:]:
+        behind = comparison.column(other, "makespan_s") - comparison.column(order[0], "makespan_s")
+        error = 2 * behind.std(ddof=1) / len(behind) ** 0.5
+        unit = unit_of(comparison)
+        assert f"{behind.mean() / unit.seconds:+,.1f} ± {unit.write(error)}" in texts
     unit = unit_of(comparison)
     for summary in comparison.summaries():
         assert summary["strategy"] in texts

@@ -186,8 +186,9 @@ def _as_json(comparison: Comparison, args: argparse.Namespace) -> dict[str, obje
 
 
 def _show(comparison: Comparison, lines: list[str], page: str | None) -> None:
-    from windrow.report.comparison import columns, verdict
+    from windrow.report.comparison import columns, ranked, verdict
 
+    comparison = ranked(comparison)
     shown = columns(comparison)
     # On a narrow terminal two tables: times, and nodes and jobs.
     is_narrow = sys.stdout.isatty() and shutil.get_terminal_size().columns < _WIDE
