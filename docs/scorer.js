@@ -6,7 +6,7 @@ const first = new RegExp(
     "|how-to/(run-from-python|write-a-workflow|run-a-workflow|choose-a-strategy|several-clusters)$" +
     "|how-to/(clusters-over-ssh|failing-nodes|space|local-data|shared-inputs|volumes)$" +
     "|how-to/share-a-pool$" +
-    "|reference/(command-line|native-workflows|queues|sites|runs|python|troubleshooting|glossary)$)"
+    "|reference/(command-line|native-workflows|queues|sites|runs|python|troubleshooting)$)"
 );
 
 var Scorer = {
