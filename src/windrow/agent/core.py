@@ -154,7 +154,9 @@ class AgentCore:
 
     def can_adopt(self, job: JobFile, done: Collection[int], at: float) -> bool:
         """Whether tasks of this other job could run here, and those that are ready now before the
-        deadline."""
+        deadline. None that was here already: it was given back, or is to run once more."""
+        if any(spec.task in self._specs for spec in job.tasks):
+            return False
         empty = Packing(self._nodes, self._shape)
         left_s = self.deadline - at
         ready = [spec for spec in job.tasks if self._done.union(done).issuperset(spec.parents)]

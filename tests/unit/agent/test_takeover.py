@@ -91,6 +91,17 @@ def test_tasks_that_were_adopted_know_what_was_done_here() -> None:
     assert core.is_done
 
 
+def test_a_task_that_was_here_already_is_not_taken_over() -> None:
+    """It was given back, since someone cancelled or changed it, or is to run once more: whoever
+    claimed its job would have nothing to do, and the next job would be offered at once."""
+    core = AgentCore(job(1, shell(0, ""), shell(1, "")), 0.0)
+    core.start(0.0)
+    core.ended(Attempt(0, 1, 0, None, ""), 1.0)
+    assert not core.can_adopt(job(2, shell(0, "")), (), 1.0)
+    assert not core.can_adopt(job(2, shell(1, ""), shell(5, "")), (), 1.0)
+    assert core.can_adopt(job(2, shell(5, "")), (), 1.0)
+
+
 @pytest.mark.slow
 def test_who_is_done_takes_the_tasks_of_a_job_that_has_not_started(run: Run) -> None:
     for job, task in ((1, 1), (2, 2)):
