@@ -513,7 +513,8 @@ class RunStory:
             attempt.before_s = min(attempt.before_s, event.done_s)
             if event.ended:
                 self._cut_short(task, attempt, at_s, "its time in this job was over", "")
-                self._move(task, TaskState.SUBMITTED)
+                if task.state is not TaskState.CANCELLED:  # which may end with a checkpoint, too
+                    self._move(task, TaskState.SUBMITTED)
 
     def _task_finished(self, event: e.TaskFinished, at_s: float, told: Attempt) -> None:
         task = self.tasks[event.task]

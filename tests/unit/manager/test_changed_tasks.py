@@ -49,6 +49,11 @@ PLANNED = (
 )
 
 
+def test_a_cancelled_task_that_ends_with_a_checkpoint_stays_cancelled() -> None:
+    _, story = both(*PLANNED, e.TasksCancelled(3, (0,)), e.TaskCheckpointed(4, 0, 0, 2, ended=True))
+    assert (states(story), story.strays) == ("cbbs", [])
+
+
 def test_a_task_that_runs_is_cancelled_and_what_needs_it_is_blocked() -> None:
     core, story = both(*PLANNED)
     actions = core.handle(e.TasksCancelled(3, (0,)))
