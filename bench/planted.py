@@ -17,6 +17,7 @@ import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import threading
@@ -35,7 +36,12 @@ MOST_RUNS = 300
 SEED = 20_000_000
 WORLDS = f"--seed {SEED} --runs {MOST_RUNS} --with mixed --until-found"
 LONGEST_S = 900
-"""How long all runs with one bug may take: where one hangs, that is found, too."""
+"""How much CPU all runs with one bug may take: where one hangs, that is found, too."""
+_PLAYS = f"""
+import resource, runpy
+resource.setrlimit(resource.RLIMIT_CPU, ({LONGEST_S}, {LONGEST_S + 9}))
+runpy.run_module("windrow.trials.virtual", run_name="__main__")
+"""
 _WIDTH = 160
 
 
@@ -149,20 +155,11 @@ def hunt(bug: Bug | None, worlds: str = WORLDS) -> Hunt:
     root = _copy_of_source()
     if bug is not None:
         put_in(bug, root)
-    command = [sys.executable, "-m", "windrow.trials.virtual", *worlds.split(), "--json"]
+    command = [sys.executable, "-c", _PLAYS, *worlds.split(), "--json"]
     env = {**os.environ, "PYTHONPATH": str(root / "src")}
-    try:
-        done = subprocess.run(
-            command,
-            cwd=root,
-            env=env,
-            check=False,
-            capture_output=True,
-            text=True,
-            timeout=LONGEST_S,
-        )
-    except subprocess.TimeoutExpired:
-        return Hunt(MOST_RUNS, f"no end within {LONGEST_S} s")
+    done = subprocess.run(command, cwd=root, env=env, check=False, capture_output=True, text=True)
+    if done.returncode == -signal.SIGXCPU:
+        return Hunt(MOST_RUNS, f"no end within {LONGEST_S} s of CPU")
     if not done.stdout:
         raise RuntimeError(f"{bug.name if bug else 'no bug'}: {done.stderr[-2000:]}")
     found = json.loads(done.stdout)

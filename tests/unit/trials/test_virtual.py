@@ -26,6 +26,7 @@ from windrow import files
 from windrow.agent import checkpoints, claim, desk, event_file, loop, outputs
 from windrow.agent.data.peers import Peers
 from windrow.agent.kept_files import Found, KeptFiles
+from windrow.app import changes
 from windrow.app.strategies import find_strategy
 from windrow.manager.losses import Losses
 from windrow.manager.manager import Manager
@@ -334,6 +335,42 @@ def test_drawn_runs_in_worse_worlds() -> None:
         assert not played.violation
         exercised.update(played.exercised)
     assert exercised[Invariant.BOUNDED] > 0
+
+
+def test_drawn_runs_that_people_change() -> None:
+    exercised = Counter[str]()
+    for seed in range(1000, 1000 + 12 * max(1, FUZZ)):
+        played = play(replace(small(seed), levels=3, users=1, few=1))
+        assert not played.violation
+        exercised.update(played.exercised)
+    assert exercised[Invariant.STAYS_OPEN]
+    assert exercised[Invariant.CLOSES]
+    assert exercised[Invariant.CHANGED]
+
+
+def test_a_held_run_whose_kept_agent_gave_a_task_back_has_an_end() -> None:
+    """The agent took each job with the changed task over, and had nothing to do, once a second."""
+    scenario = VirtualScenario(20_000_135, lanes=1, levels=4, temporary=1, users=1, few=1)
+    assert not play(replace(scenario, surely=Kind.AMENDS)).violation
+
+
+def test_drawn_runs_on_nodes_with_room_for_several_tasks() -> None:
+    exercised = Counter[str]()
+    for seed in range(6 * max(1, FUZZ)):
+        played = play(replace(small(seed), levels=3, needs=1, parts=seed % 2))
+        assert not played.violation
+        exercised.update(played.exercised)
+    assert exercised[Invariant.ROOM]
+    assert exercised[Invariant.WITHIN]
+
+
+def test_an_edited_workflow_keeps_what_has_not_changed(monkeypatch: pytest.MonkeyPatch) -> None:
+    runs = [replace(small(seed), levels=3, edited=1) for seed in range(4 * max(1, FUZZ))]
+    found = [play(run) for run in runs]
+    assert not any(played.violation for played in found)
+    assert sum(played.exercised[Invariant.REUSED] for played in found)
+    monkeypatch.setattr(changes, "_plain", lambda _: "")
+    assert "are kept" in first_found(runs)
 
 
 @pytest.mark.parametrize("kind", [Kind.NO_COMMIT, Kind.NODES_FULL])

@@ -18,15 +18,19 @@ import shutil
 from collections.abc import Callable
 from math import ceil, inf
 from pathlib import Path
+from typing import Any
 
 from windrow.agent.claim import is_fenced
+from windrow.agent.core import StartAttempt
 from windrow.agent.event_file import Writer
 from windrow.agent.folder import RunFolder
 from windrow.agent.hosts import Hosts
+from windrow.agent.job_file import TaskSpec
 from windrow.agent.loop import Loop, taken_up
 from windrow.agent.order import Order
 from windrow.agent.signals import SteadyClock, Wake
 from windrow.errors import WindrowError
+from windrow.model.resources import NodeShape
 from windrow.trials.virtual.crew import Killed, Tasks, VirtualCrew
 
 _SWEEP_EVERY_S = 5.0  # real agents do so every second
@@ -55,6 +59,10 @@ class _Loop(Loop):
 
     _crew: VirtualCrew
 
+    def __init__(self, *args: Any, **named: Any) -> None:
+        super().__init__(*args, **named)
+        self._begun: dict[int, StartAttempt] = {}  # the last attempt at each task
+
     def _pause_s(self) -> float:
         now = self._clock.now()
         core = self._core
@@ -68,6 +76,8 @@ class _Loop(Loop):
         sync_s = self._desk.sync_due_s()
         files = (
             self._kept.due_s(core.deadline),
+            now + self._limit_due_s,
+            inf if (kept_s := self._keeping.due_s(now)) is None else now + max(1.0, kept_s),
             inf if sync_s is None else now + sync_s,
             *(at for at, _ in self._to_come),
         )
@@ -83,6 +93,22 @@ class _Loop(Loop):
 
     def _say(self, text: str) -> None:
         pass
+
+    def _order(self, start: StartAttempt) -> Order:
+        self._begun[start.spec.task] = start
+        return super()._order(start)
+
+    def beside(self, task: int) -> list[list[TaskSpec]]:
+        """What runs on each of the nodes of a task, itself among it."""
+        begun = [self._begun[one] for one in self._core.running if one in self._begun]
+        return [
+            [one.spec for one in begun if place in one.nodes] for place in self._begun[task].nodes
+        ]
+
+    @property
+    def shape(self) -> NodeShape:
+        """What each of its nodes has."""
+        return self._job.shape
 
     @property
     def running(self) -> list[int]:
@@ -202,6 +228,10 @@ class VirtualAgent:
         """What a job had on disks of nodes goes with it."""
         if self.disk is not None:
             shutil.rmtree(self.disk, ignore_errors=True)
+
+    def runs(self, task: int) -> bool:
+        """Whether an attempt at this task runs."""
+        return self.loop is not None and self.loop.is_at_work(task)
 
     @property
     def is_busy(self) -> bool:

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from windrow.agent.event_file import AttemptFailed, AttemptSaved
@@ -34,7 +35,8 @@ from windrow.story.events import (
 from windrow.story.journal import Record
 from windrow.trials.virtual.counted import Invariant
 from windrow.trials.virtual.invariants import Violation, told_in
-from windrow.trials.virtual.kinds import Kind
+from windrow.trials.virtual.kinds import USERS, Kind
+from windrow.trials.virtual.world import ENDS_S
 
 if TYPE_CHECKING:
     from windrow.manager.manager import Manager
@@ -46,13 +48,13 @@ HARMLESS: Collection[str] = (
     *(Kind.SLOW, Kind.LONG, Kind.CLOCK, Kind.NOTICED, Kind.NODE_OF_JOB, Kind.COPYING),
     *(Kind.MACHINE, Kind.POWER, "node is down for a while"),
     *(Kind.NO_MOVE, Kind.NO_ANSWER, Kind.LIMIT, Kind.HIDDEN, Kind.SEEN_LATE, Kind.NODE_CLOCK),
-    *(Kind.LATE_OUTPUT, Kind.ROT, Kind.STUMBLES),
+    *(Kind.LATE_OUTPUT, Kind.ROT, Kind.STUMBLES, *USERS),
 )
 """What makes no task fail: it costs time."""
 NO_LOSS: Collection[str] = (
     *(Kind.HELD, Kind.MANAGER, Kind.DOWN, Kind.SILENT, Kind.DEAF, Kind.LATE),
     *(Kind.LONG, Kind.CLOCK, Kind.FILE, Kind.MACHINE, Kind.SEEN_LATE, Kind.NODE_CLOCK),
-    *(Kind.LATE_OUTPUT, Kind.ROT, Kind.STUMBLES, Kind.TASK, Kind.NOT_ALL),
+    *(Kind.LATE_OUTPUT, Kind.ROT, Kind.STUMBLES, Kind.TASK, Kind.NOT_ALL, Kind.GONE, *USERS),
 )
 """What makes no job be lost, but where an attempt fails and there is no time for the next."""
 ONE_LOSS: Collection[str] = (
@@ -74,6 +76,8 @@ FORGOTTEN_S = 30
 IDLE_S = 150
 """Nodes may be held for so long while nothing is done on any: files are seen late, and jobs wait a
 little before they take others over."""
+CLOSES_S = 120
+"""A run is over so long after its last holder has left, or fallen silent."""
 SLOWEST_S = 60
 """A manager that waits for nothing looks more often than that."""
 SOON_S = 600
@@ -85,7 +89,8 @@ def check_failed(run: VirtualRun, records: Iterable[Record]) -> None:
     """No task failed without a cause."""
     failed = [record for record in records if isinstance(record.event, TaskFailed)]
     run.world.exercised[Invariant.CAUSE] += len(failed)
-    if failed and set(run.world.met) <= set(HARMLESS):
+    harmless = set(HARMLESS).difference([Kind.LONG] if run.world.limits_s else [])
+    if failed and set(run.world.met) <= harmless:
         raise Violation(f"a task failed, and nothing made it: {failed[0]}")
 
 
@@ -112,6 +117,16 @@ def check_tries(run: VirtualRun) -> None:
         is_wrong = so_far > most or (word.final and so_far < most)
         if is_wrong and steps[word.task].checkpoint is None:
             raise Violation(f"task {word.task} failed {so_far} times in job {number}, not {most}")
+
+
+def check_limits(run: VirtualRun) -> None:
+    """An attempt fails for its time limit only if it ran for so long."""
+    for _, word in told_in(run.folder):
+        if isinstance(word, AttemptFailed) and word.of.cause == Cause.TIME_LIMIT:
+            limit_s = run.world.limits_s.get(word.task)
+            run.world.exercised[Invariant.WITHIN] += 1
+            if limit_s is None or word.at - word.of.begun < limit_s:
+                raise Violation(f"{word} has failed for a time limit of {limit_s} s")
 
 
 def check_saved(run: VirtualRun) -> None:
@@ -203,6 +218,10 @@ class Watch:
     """Jobs of which that is in the journal."""
     busy_s: float = 0.0
     """When something last was done, or went wrong."""
+    calm_s: float = 0.0
+    """Since when nothing goes wrong."""
+    open_s: float = 0.0
+    """When the run last had a reason to stay open."""
 
     def _count_silence(self, manager: Manager, now_s: float) -> None:
         """It counts from a look at a queue that did not answer, and by a new manager."""
@@ -224,8 +243,11 @@ class Watch:
             self._check_trouble(manager.core.trouble)
         self._count_silence(manager, world.now_s)
         self._check_tried()
+        self._check_gone()
         self._check_ends()
         self._check_busy()
+        self._check_recalled()
+        self._check_open()
         self.silent_s = max(self.silent_s, world.answered_late_s)
         if world.now_s - self.silent_s > SOON_S:
             self._check_heard()
@@ -260,6 +282,25 @@ class Watch:
             self.run.world.exercised[Invariant.TRIED] += 1
             if now_s - since_s > TRIED_S:
                 raise Violation(f"files of {link} are not tried for {now_s - since_s} s")
+
+    def _check_gone(self) -> None:
+        """What was gone when it was to move is not believed to be there."""
+        assert self.run.manager is not None
+        moves = self.run.manager.transfers
+        for path, place in self.run.world.told_gone if moves is not None else ():
+            assert moves is not None
+            task = moves.catalogue.maker.get(path)
+            self.run.world.exercised[Invariant.NOT_BELIEVED] += 1
+            is_there = (self._root(place) / path).exists()  # it may have been made again
+            if task is not None and moves.catalogue.is_at(path, place) and not is_there:
+                raise Violation(f"{path} was gone at {place or 'home'}, and is believed there")
+        self.run.world.told_gone.clear()
+
+    def _root(self, place: str) -> Path:
+        """Where files of a place are."""
+        if place and self.run.far is not None:
+            return self.run.far / "files"
+        return Path(self.run.runnable.steps[0].workdir)
 
     def _check_ends(self) -> None:
         """What is new in the journal of ends of jobs is so."""
@@ -313,8 +354,38 @@ class Watch:
         if self.run.far is not None or not is_idle or self.run.manager.core.is_stopped:
             self.busy_s = world.now_s
         world.exercised[Invariant.BUSY] += is_idle
-        if world.now_s - self.busy_s > IDLE_S:
-            raise Violation(f"nothing is done on nodes of {sorted(world.agents)} for {IDLE_S} s")
+        most_s = IDLE_S + world.wishes.keep_s
+        if world.now_s - self.busy_s > most_s:
+            raise Violation(f"nothing is done on nodes of {sorted(world.agents)} for {most_s} s")
+
+    def _check_recalled(self) -> None:
+        """What was cancelled runs no more."""
+        world = self.run.world
+        if not world.is_quiet:
+            self.calm_s = world.now_s + 1.0
+        if world.now_s - self.calm_s < ENDS_S:
+            return
+        for task, since_s in world.wishes.cancelled_s.items():
+            for agent in world.agents.values():
+                is_known = agent.queue_id not in world.was_unseen
+                if is_known and agent.runs(task) and world.now_s - since_s > ENDS_S:
+                    took_s = world.now_s - since_s
+                    raise Violation(f"task {task} runs, which was cancelled {took_s} s ago")
+            world.exercised[Invariant.RECALLED] += 1
+
+    def _check_open(self) -> None:
+        """A run that is held stays open, and one that is held no more ends."""
+        world = self.run.world
+        manager = self.run.manager
+        assert manager is not None
+        wishes = world.wishes
+        is_done = manager.core.is_complete and not manager.core.jobs
+        world.exercised[Invariant.STAYS_OPEN] += is_done and wishes.is_held
+        is_settled = manager.transfers is None or manager.transfers.is_settled
+        if not is_done or wishes.is_held or not wishes.held_until_s or not is_settled:
+            self.open_s = world.now_s
+        if world.now_s - self.open_s > CLOSES_S and not manager.is_over:
+            raise Violation(f"all is done, and the run is open for {CLOSES_S} s")
 
     def _check_heard(self) -> None:
         """What the queue calls over for long, and shows, is over for the manager."""

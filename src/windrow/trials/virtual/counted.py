@@ -43,6 +43,7 @@ class Invariant(StrEnum):
     CAUSE = "failures have a cause"
     REASON = "runs give up for a reason"
     REFUSED = "what disks refuse again and again ends the run"
+    NOT_BELIEVED = "what is gone is not believed to be there"
     TRIED = "what is to move is tried again"
     LAST_WORDS = "what an agent says last is awaited"
     HEARD = "ends of jobs are heard soon"
@@ -50,6 +51,13 @@ class Invariant(StrEnum):
     TRIES = "tasks are tried as often as they may be"
     ENDS = "ends of jobs are told as they are"
     BUSY = "something is done while nothing goes wrong"
+    RECALLED = "what the user cancelled ends soon"
+    CHANGED = "tasks do what they were changed to"
+    STAYS_OPEN = "a run that is held stays open"
+    CLOSES = "a run that is held no more ends"
+    WITHIN = "no attempt runs for longer than it may"
+    ROOM = "nodes hold what runs on them"
+    REUSED = "what is kept of an earlier run is not run again"
     BOUNDED = "work has an end while something stays wrong"
 
 

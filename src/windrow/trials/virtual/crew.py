@@ -7,7 +7,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import shutil
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from math import inf
@@ -51,8 +51,11 @@ class Tasks(Protocol):
     def omits(self, order: Order) -> Kind | None:
         """What the attempt that begins now does to its outputs that it should not."""
 
-    def finished(self, order: Order) -> None:
+    def finished(self, order: Order, ran_s: float) -> None:
         """An attempt has made its outputs."""
+
+    def came(self, paths: Iterable[str]) -> None:
+        """These have come from a node to the shared files."""
 
     def discarded(self, order: Order) -> None:
         """The outputs of an attempt without success were discarded."""
@@ -264,6 +267,7 @@ class VirtualCrew(Crew):
             return error
         for path in paths:
             del self._made[path]
+        self._tasks.came(paths)
         return None
 
     def take_committed(self) -> list[Committed]:
@@ -437,7 +441,9 @@ class VirtualCrew(Crew):
             why = f"its outputs cannot be put in place: {error.strerror}"
             cause = _of_disk(error)
         if not why:
-            self._tasks.finished(order)
+            self._tasks.finished(order, self._now_s() - run.begun_s)
+            if self._seen(order) is str:
+                self._tasks.came(order.outputs)
         if not why and self._seen(order) is not str:
             here = self._place[order.task]
             self._made |= dict.fromkeys(order.outputs, (here, order))

@@ -23,6 +23,7 @@ from windrow.model.checkpoint import Checkpoint
 from windrow.model.failures import Failures
 from windrow.model.hazard import Hazard
 from windrow.model.parts import Sharing
+from windrow.model.resources import NodeShape
 from windrow.model.rules import Rules, Take
 from windrow.records.runnable_file import record_of
 from windrow.storage.admission import ORDERS
@@ -34,6 +35,7 @@ from windrow.trials.virtual.bounds import Bounds
 from windrow.trials.virtual.causes import (
     Watch,
     check_failed,
+    check_limits,
     check_refused,
     check_saved,
     check_tries,
@@ -44,7 +46,8 @@ from windrow.trials.virtual.crew import note_of
 from windrow.trials.virtual.disk import scratch
 from windrow.trials.virtual.faults import draw, draw_few
 from windrow.trials.virtual.invariants import Violation
-from windrow.trials.virtual.kinds import LOCAL, ONLY_FAR, ONLY_LOCAL, WORSE, Fault, Kind
+from windrow.trials.virtual.kinds import FAR, LOCAL, ONLY_FAR, ONLY_LOCAL, USERS, WORSE, Fault, Kind
+from windrow.trials.virtual.reuse import check_kept, continued
 from windrow.trials.virtual.shell import VirtualRun
 from windrow.trials.virtual.world import BEGIN_S, World, empty_queue
 
@@ -94,6 +97,15 @@ class VirtualScenario:
     parts: int = 0
     """1: jobs ask for parts of nodes, and who is done takes the tasks of a job that has not
     started."""
+
+    users: int = 0
+    """1: people cancel tasks, change them and run them again, and hold the run open."""
+
+    needs: int = 0
+    """1: nodes have several cores, and tasks need unlike parts of them, and have time limits."""
+
+    edited: int = 0
+    """1: when the run is complete its workflow is changed, and another run continues it."""
 
     worse: int = 0
     """1: machines fail and forget, and what goes wrong may last."""
@@ -148,6 +160,11 @@ FEATURES: Mapping[str, Feature] = {
     "space": Feature("space", "what files take is limited"),
     "rules": Feature("rules", "tasks take of limits, are urgent, or need not wait for success"),
     "late-copies": Feature("speculate", "tasks that are late get copies"),
+    "users": Feature(
+        "users", "people cancel, change and repeat tasks, and hold the run open for more"
+    ),
+    "needs": Feature("needs", "tasks need unlike parts of nodes, and have time limits"),
+    "edited": Feature("edited", "a changed workflow is continued when its run is complete"),
     "worse": Feature(
         "worse",
         "machines fail and forget, programs and queues do what they should not, and what goes "
@@ -253,14 +270,38 @@ def play(scenario: VirtualScenario, *, tells: bool = False) -> Ending:
         return replace(ending, story=story, exercised=exercised, drawn=len(drawn))
 
 
+def _survive(run: VirtualRun) -> None:
+    """Let it come to its end, and look at what it has told."""
+    run.survive()
+    check_failed(run, run.records())
+    check_tries(run)
+    check_limits(run)
+    check_saved(run)
+    check_refused(run, run.records(), 1 if run.bounds is None else run.bounds.copies)
+
+
+def _continue(first: VirtualRun, scenario: VirtualScenario) -> None:
+    """Let a run of the changed workflow continue it, with a few faults of its own."""
+    chance = random.Random(f"edited {scenario.seed}")
+    run = continued(first, first.path.with_name("again"), chance)
+    run.each_look = Watch(run)
+    horizon_s = int(sum(run.runnable.workflow.runtime_s)) + 200
+    run.world.faults = draw(scenario.seed, horizon_s, BEGIN_S, min(3, scenario.faults))
+    try:
+        _survive(run)
+        check_kept(run)
+    finally:
+        run.close()
+        first.world.met.update(run.world.met)
+        first.world.exercised.update(run.world.exercised)
+
+
 def _survived(run: VirtualRun, scenario: VirtualScenario) -> str:
     """What this run breaks, whatever breaks it, and how to play it again; empty if nothing."""
     try:
-        run.survive()
-        check_failed(run, run.records())
-        check_tries(run)
-        check_saved(run)
-        check_refused(run, run.records(), 1 if run.bounds is None else run.bounds.copies)
+        _survive(run)
+        if scenario.edited:
+            _continue(run, scenario)
     except Violation as violation:
         broken = str(violation)
     except Exception as error:  # noqa: BLE001  (what ships may break in any way)
@@ -284,6 +325,11 @@ def _workflow(scenario: VirtualScenario, workdir: Path, chance: random.Random) -
         runnable = _some_kept(runnable, chance, is_sized=bool(scenario.space))
     if scenario.checkpoints:
         runnable = _with_checkpoints(runnable)
+    if scenario.needs:
+        are_parts = bool(scenario.parts)
+        chances = random.Random(f"needs {scenario.seed}")
+        has_disks = bool(scenario.local)
+        runnable = _with_needs(runnable, chances, are_parts=are_parts, has_disks=has_disks)
     if scenario.rules:
         runnable = _with_rules(runnable, random.Random(f"rules {scenario.seed}"))
     return runnable
@@ -348,6 +394,32 @@ def _downs(scenario: VirtualScenario, horizon_s: int, chance: random.Random) -> 
     return downs
 
 
+_SHAPE = NodeShape(cores=4, memory_bytes=8 << 30)
+_NEEDS: Sequence[Mapping[str, int]] = (
+    *({}, {"cores": 2}, {"cores": 3}, {"cores": 4}, {"nodes": 1}, {"nodes": 2}),
+    *({"memory_bytes": 3 << 30}, {"memory_bytes": 6 << 30}, {"cores": 2, "memory_bytes": 5 << 30}),
+)
+
+
+def _with_needs(
+    runnable: Runnable, chance: random.Random, *, are_parts: bool, has_disks: bool
+) -> Runnable:
+    """Tasks need more than a core of their nodes, or whole ones unless jobs have parts; those
+    without checkpoints may have limits."""
+    workflow = runnable.workflow
+    tasks: list[Task] = []
+    steps = []
+    for number, step in enumerate(runnable.steps):
+        wants: Any = chance.choice([need for need in _NEEDS if not (are_parts and "nodes" in need)])
+        tasks.append(replace(workflow.task(number), **wants))
+        limit_s = 0.0
+        if not has_disks and step.checkpoint is None and chance.random() < 0.5:
+            limit_s = chance.choice([1.5, 3.0]) * tasks[-1].runtime_s
+        steps.append(replace(step, limit_s=limit_s))
+    changed = Workflow.from_tasks(workflow.name, tasks, workflow.files)
+    return Runnable(changed, tuple(steps))
+
+
 def _world(
     scenario: VirtualScenario,
     runnable: Runnable,
@@ -359,10 +431,15 @@ def _world(
     """The cluster, how long its queue remembers, and what an earlier run left."""
     downs = _downs(scenario, horizon_s, chance)
     end_s = BEGIN_S + 2 * horizon_s
-    queue = empty_queue(nodes, downs.draw(scenario.seed, nodes, BEGIN_S, end_s))
+    failures = downs.draw(scenario.seed, nodes, BEGIN_S, end_s)
+    queue = empty_queue(nodes, failures, _SHAPE if scenario.needs else None)
     queue.memory_s = chance.choice([30.0, 300.0, inf])
     world = World(queue, takes.__getitem__, expected=dict(perfect(runnable)))
     world.rules = dict(runnable.workflow.rules)
+    world.wishes.whole = runnable
+    world.limits_s = {
+        task: step.limit_s for task, step in enumerate(runnable.steps) if step.limit_s
+    }
     world.chance.seed(f"crashes {scenario.seed}")
     if not scenario.space:
         world.earlier = _left_before(runnable, random.Random(f"earlier {scenario.seed}"))
@@ -446,7 +523,9 @@ def _faults(scenario: VirtualScenario, horizon_s: int, chance: random.Random) ->
         return [Fault(Kind(scenario.kind), inf, scenario.record, pick, length_s)]
     also = [Kind.NOTICED] * scenario.checkpoints
     also += LOCAL * scenario.local
-    also += [kind for kind in WORSE if _may_strike(kind, scenario)] * scenario.worse
+    also += USERS * scenario.users
+    also += FAR * scenario.far
+    also += [kind for kind in WORSE if may_strike(kind, scenario)] * scenario.worse
     drawing = draw_few if scenario.few else draw
     drawn = drawing(scenario.seed, horizon_s, BEGIN_S, scenario.faults, also)
     if scenario.surely:
@@ -459,7 +538,7 @@ def _faults(scenario: VirtualScenario, horizon_s: int, chance: random.Random) ->
     return [fault for number, fault in enumerate(drawn) if number in scenario.only]
 
 
-def _may_strike(kind: Kind, scenario: VirtualScenario) -> bool:
+def may_strike(kind: Kind, scenario: VirtualScenario) -> bool:
     """Whether such a run has what this fault needs."""
     if kind in ONLY_FAR:
         return bool(scenario.far)
@@ -556,7 +635,7 @@ def every_record(first: VirtualScenario) -> list[VirtualScenario]:
     """Each kind of fault at each record that the journal of this run has when nothing goes wrong;
     and at each copy."""
     usual = play(replace(first, kind=Kind.NODE, record=None))
-    kinds = [kind for kind in Kind if _may_strike(kind, first)]
+    kinds = [kind for kind in Kind if may_strike(kind, first)]
     counts = {kind: usual.transfers if kind is Kind.COPYING else usual.records for kind in kinds}
     return [
         replace(first, kind=kind, record=record)

@@ -6,7 +6,7 @@ What a dead manager had under way ends as if it had been killed with it: a later
 """
 
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, cast
 
@@ -51,6 +51,8 @@ class _Mover:
         why = "the connection was cut" if world.mood("move") is Mood.DOWN else ""
         why = why or world.lasting.why_not_moved
         why = why or ("No space left on device" if world.now_s < world.full_until_s else "")
+        if world.vanishing and not why:
+            self._vanish(origin, move.files)
         gone = tuple(path for path in move.files if not (origin / path).exists())
         for path in move.files if not why else ():
             if path not in gone:
@@ -62,9 +64,18 @@ class _Mover:
         )
         world.wake()
 
+    def _vanish(self, origin: Path, names: Iterable[str]) -> None:
+        """Someone has deleted the first of these that a task made."""
+        there = [origin / name for name in names if name in self._world.expected]
+        for file in [file for file in there if file.exists()][:1]:
+            self._world.vanishing -= 1
+            self._world.lose_file(file)
+
     def ended(self) -> list[Moved]:
         ended = self._ended
         self._ended = []
+        places = ((path, one.move.origin) for one in ended for path in one.gone)
+        self._world.told_gone += places
         return ended
 
     def close(self) -> None:

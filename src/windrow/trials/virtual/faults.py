@@ -19,14 +19,14 @@ from windrow.queues.simulated import Mood
 from windrow.trials.virtual.counted import Invariant
 from windrow.trials.virtual.crew import Killed
 from windrow.trials.virtual.invariants import Violation
-from windrow.trials.virtual.kinds import FOR_EVER, LOCAL, WORSE, Fault, Kind
+from windrow.trials.virtual.kinds import FAR, FOR_EVER, LOCAL, USERS, WORSE, Fault, Kind
 from windrow.trials.virtual.lasting import LASTS_S
 from windrow.trials.virtual.rotting import Rotting
 from windrow.trials.virtual.world import World
 
 __all__ = ["FOR_EVER", "LOCAL", "SOMETIMES", "WORSE", "Fault", "Kind", "draw", "draw_few", "strike"]
 
-SOMETIMES = (Kind.NOTICED, *LOCAL, *WORSE)
+SOMETIMES = (Kind.NOTICED, *LOCAL, *FAR, *WORSE, *USERS)
 """What is drawn only for runs that ask for it; all else may go wrong in any."""
 _WRONG_STATES = (JobState.WAITING, JobState.ENDED, JobState.NODE_FAILED, JobState.RUNNING)
 _LENGTHS_S = (5, 30, 120, 600)
@@ -268,9 +268,22 @@ def _file(world: World, fault: Fault) -> bool:
         path = Path(new[-1])
     else:
         path = Path(there[fault.pick % len(there)])
-    path.unlink()
-    world.deleted.add(path.name)
-    world.missing.add(path.name)
+    world.lose_file(path)
+    return True
+
+
+def _gone(world: World, fault: Fault) -> bool:
+    world.vanishing += 1 + fault.pick % 2
+    return True
+
+
+def _asks(world: World, fault: Fault) -> bool:
+    world.wishes.asked.append(fault)
+    return True
+
+
+def _holds(world: World, fault: Fault) -> bool:
+    world.wishes.hold(fault)
     return True
 
 
@@ -344,4 +357,7 @@ _STRIKES: dict[Kind, Callable[[World, Fault], bool]] = {
     Kind.LATE_OUTPUT: _omits,
     Kind.ROT: _rot,
     Kind.STUMBLES: _stumbles,
+    Kind.GONE: _gone,
+    **dict.fromkeys((Kind.CANCELS, Kind.AMENDS, Kind.REPEATS), _asks),
+    Kind.HOLDS: _holds,
 }

@@ -34,7 +34,13 @@
     for agents outlive the machine of who made them, as soon as they are made; what agents wrote
     does after a few seconds; and so does each commit of the journal.
 13. What nodes share is what its home has, whatever rots on their disks (`rotting`).
-14. Whatever goes wrong, and for however long: attempts, jobs and time stay within `bounds`. A run
+14. Of a task that the user does not want nothing starts and runs for long (`World.begins`,
+    `Watch`), and one that was changed does what it is now; a run that someone holds stays open, and
+    ends soon when no one does.
+15. No node has more to hold than it can, and no attempt runs for longer than it may
+    (`World.begins`, `finished`).
+16. What is kept of an earlier run is not run again, unless files of it are gone (`reuse`).
+17. Whatever goes wrong, and for however long: attempts, jobs and time stay within `bounds`. A run
     whose faults do not end gives up, or waits, and is complete after someone has repaired them.
 """
 
@@ -315,7 +321,10 @@ def _check_undone(world: World, records: Iterable[Record]) -> None:
             may_be_lost |= set(event.files) if is_local(event) else set()
             world.exercised[Invariant.NEEDED] += bool(event.files) and not event.place
         elif isinstance(event, TaskUndone) and not is_cleaned:
-            _check_cause(event, record.detail or {}, may_be_lost, gone, tasks, is_late=joined)
+            again = world.wishes.repeated
+            _check_cause(
+                event, record.detail or {}, may_be_lost, gone, tasks, again, is_late=joined
+            )
 
 
 def _check_cause(
@@ -324,12 +333,14 @@ def _check_cause(
     may_be_lost: Collection[str],
     gone: Collection[str],
     finished: Collection[int],
+    repeated: Collection[int],
     *,
     is_late: bool,
 ) -> None:
     """The file for which a task was undone was lost, or is needed by one that had finished, or that
-    joined the run later."""
-    if (file := detail.get("file")) in may_be_lost:
+    joined the run later; or it was asked for."""
+    file = detail.get("file")
+    if file in may_be_lost or (not file and event.task in repeated):
         return
     if file not in gone:
         raise Violation(f"task {event.task} was undone, though no output of it was deleted")
@@ -419,6 +430,7 @@ def check_disk(world: World, folder: RunFolder, runnable: Runnable, core: Core) 
         outputs = runnable.workflow.task(task).outputs
         for path in absolute(step.workdir, outputs):
             world.exercised[Invariant.RIGHT] += Path(path).exists()
+            world.exercised[Invariant.CHANGED] += task in world.wishes.changed
             if core.is_done(task) and not _is_left_from_before(world, runnable, core, path):
                 _check_right(world, task, path)
             places.add(Path(path).parent)
@@ -447,7 +459,7 @@ def check_users(world: World) -> None:
     earlier = {
         path: text
         for path, text in world.earlier.items()
-        if Path(path).name not in world.deleted and path not in world.doubtful
+        if Path(path).name not in world.deleted and path not in world.doubtful | world.recorded
     }
     for path, text in (world.of_user | earlier).items():
         world.exercised[Invariant.USERS] += 1

@@ -50,10 +50,17 @@ class Kind(StrEnum):
     LATE_OUTPUT = "output shows up late"
     ROT = "blocks rot"
     STUMBLES = "file system stumbles"
+    GONE = "a file is gone when it is to move"
+    CANCELS = "user cancels a task"
+    AMENDS = "user changes a task"
+    REPEATS = "user runs a task again"
+    HOLDS = "user holds the run open"
 
 
 LOCAL = (Kind.NODE_OF_JOB, Kind.NODE_DISK, Kind.COPYING, Kind.AWAY)
 """What goes wrong if jobs use disks of their nodes."""
+FAR = (Kind.GONE,)
+"""What goes wrong if files are at two places."""
 FORGETTING = (Kind.MACHINE, Kind.POWER)
 """What takes with it what was not synced."""
 FOR_EVER = (
@@ -66,10 +73,12 @@ STRANGE = (
     *(Kind.NOT_ALL, Kind.LATE_OUTPUT, Kind.ROT, Kind.STUMBLES),
 )
 """What machines and programs do that they should not do."""
+USERS = (Kind.CANCELS, Kind.AMENDS, Kind.REPEATS, Kind.HOLDS)
+"""What people do to a run that goes. It is right, and comes at any time."""
 WORSE = (*FORGETTING, *FOR_EVER, *STRANGE)
 """What goes wrong in worlds that are worse than most."""
 ONLY_LOCAL = (*LOCAL, Kind.NODES_FULL)
-ONLY_FAR = (Kind.NO_MOVE,)
+ONLY_FAR = (*FAR, Kind.NO_MOVE)
 
 
 @dataclass(frozen=True, slots=True)

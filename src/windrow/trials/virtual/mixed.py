@@ -9,7 +9,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from windrow.trials.virtual.drawn import VirtualScenario
+from windrow.trials.virtual.drawn import VirtualScenario, may_strike
+from windrow.trials.virtual.kinds import FAR, FOR_EVER, FORGETTING, LOCAL, STRANGE, USERS, Kind
 
 _World = Mapping[str, Any]
 WORLDS: Sequence[tuple[int, _World]] = (
@@ -38,6 +39,26 @@ WORLDS: Sequence[tuple[int, _World]] = (
 )
 """How often each is drawn, and what it has."""
 _FEW = 0.7
+_SURELY = 0.6
+"""In so many runs something strikes of what makes their world special."""
+_GROUPS: Sequence[tuple[str, Sequence[Kind]]] = (
+    ("checkpoints", (Kind.NOTICED,)),
+    ("local", LOCAL),
+    ("far", FAR),
+    ("worse", FORGETTING),
+    ("worse", FOR_EVER),
+    ("worse", STRANGE),
+    ("users", USERS),
+)
+"""Like faults, by what a world must have."""
+_ALSO: Sequence[tuple[float, _World]] = (
+    (0.35, {"users": 1}),
+    (0.2, {"needs": 1}),
+    (0.2, {"edited": 1}),
+    (0.1, {"parts": 1}),
+    (0.15, {"rules": 1}),
+)
+"""What worlds have besides, and in how many; not those at two places or within a limit."""
 
 
 def mixed(first: VirtualScenario) -> VirtualScenario:
@@ -47,4 +68,19 @@ def mixed(first: VirtualScenario) -> VirtualScenario:
     lanes = chance.choice([1, 2, 2, 3, 3, 4, 6])
     levels = chance.choice([1, 2, 3, 3, 4, 5])
     few = int(chance.random() < _FEW)
-    return replace(first, lanes=lanes, levels=levels, few=few, **has)
+    also: dict[str, Any] = {}
+    for share, more in _ALSO:
+        is_drawn = chance.random() < share
+        if is_drawn and not has.keys() & {"space", "copies", "far"}:
+            also |= more
+    world = replace(first, lanes=lanes, levels=levels, few=few, **{**has, **also})
+    return replace(world, surely=_sure(world, chance))
+
+
+def _sure(world: VirtualScenario, chance: random.Random) -> str:
+    """A fault that surely strikes there, of any group of those that make this world special;
+    empty: none has to."""
+    able = [group for field, group in _GROUPS if getattr(world, field)]
+    if not able or chance.random() > _SURELY:
+        return ""
+    return str(chance.choice([kind for kind in chance.choice(able) if may_strike(kind, world)]))

@@ -3,8 +3,9 @@
 The nodes are real members of a cooperative cache (`agent.data.peers`), which talk over this
 machine's loopback interface. Law: what a node calls whole is what its home has, whatever became of
 the blocks on other nodes, and of those on its own disk until then. One node after the other fetches
-all, block by block; between and meanwhile blocks rot on those that have some. All of it is drawn
-from a seed.
+all, block by block; between and meanwhile blocks rot on those that have some, but not while a node
+proves what it has: a block that is proven may rot before the next one is. All of it is drawn from a
+seed.
 """
 
 from __future__ import annotations
@@ -46,6 +47,7 @@ class Rotting:
         self._folder = folder
         self._chance = random.Random(f"blocks {seed}")
         self._home = folder / "home"
+        self._filling: Peers | None = None
 
     def _make_files(self) -> None:
         self._home.mkdir(parents=True)
@@ -61,7 +63,7 @@ class Rotting:
             members += [self._member(number) for number in range(self._chance.randint(2, 4))]
             for one in members:
                 one.meet([each.member for each in members])
-                one.add(_NAME, _Home(str(self._home), self._rot, self._chance))
+                one.add(_NAME, _Home(str(self._home), self._rot_before_proof, self._chance))
             return "; ".join(filter(None, map(self._filled, members)))
         finally:
             for one in members:
@@ -74,6 +76,7 @@ class Rotting:
 
     def _filled(self, one: Peers) -> str:
         """Let a node fetch all; what is wrong with it then."""
+        self._filling = one
         try:
             place = one.fill(_NAME, is_gentle=True)
         except (OSError, OutsideError) as error:  # a disk that is never right is told, too
@@ -84,6 +87,19 @@ class Rotting:
                 return f"{file.name} on {one.member.name} is not what home has"
         self._rot()
         return ""
+
+    def _rot_before_proof(self) -> None:
+        """Something rots, unless the node that fetches all proves what it has, or has done so.
+        Threads of nodes call this."""
+        assert self._filling is not None
+        volume = self._filling.volume(_NAME)
+        if volume is None or not volume.proving.acquire(blocking=False):
+            return
+        try:
+            if not volume.is_proven:
+                self._rot()
+        finally:
+            volume.proving.release()
 
     def _rot(self) -> None:
         """A byte changes on a node that has some."""

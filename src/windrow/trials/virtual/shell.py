@@ -40,6 +40,8 @@ from windrow.trials.virtual.world import Fate, World
 PATIENCE_LOOKS = 20_000
 """How often a manager looks before its run is taken to have no end."""
 MOST_MANAGERS = 60
+HELD_LOOK_S = 10
+"""How often a manager looks whose run is held."""
 _FULL = 2  # for SQLite: each commit is synced
 TERMS = Terms(round_s=1, overhead_s=8, patience=PATIENCE)
 
@@ -85,6 +87,9 @@ class VirtualRun:
     """How often it ended with tasks that were not done."""
     deaths: int = 0
     looks: int = 0
+    _looked_s: float = 0.0
+    _wants_all: bool = False
+    """Whether its user wants the tasks that were cancelled when it begins again."""
 
     def __post_init__(self) -> None:
         self.path.mkdir(mode=0o700)
@@ -119,6 +124,7 @@ class VirtualRun:
             self.manager.journal.close()  # what was not committed goes, as with its process
         world = self.world
         world.fate = fate or Fate()
+        world.told_gone.clear()
         journal = RunJournal.open(self.path / "journal.sqlite", writable=True)
         is_synced = journal._db.execute("PRAGMA synchronous").fetchone()[0] >= _FULL
         self._commits = Commits(journal.path, is_synced=is_synced)
@@ -169,7 +175,9 @@ class VirtualRun:
 
     def _begin(self, manager: Manager) -> None:
         self._join(manager)
-        manager.begin()
+        manager.begin(self.world.wishes.want_all(manager) if self._wants_all else ())
+        self._wants_all = False
+        self.world.wishes.tell_agents()
 
     def _join(self, manager: Manager) -> None:
         for at_s, added in self.additions:
@@ -208,10 +216,22 @@ class VirtualRun:
         world = self.world
         for _ in range(PATIENCE_LOOKS):
             if manager.is_over:
+                self._check_open(manager)
                 return
             self.look(manager)
-            world.pass_time(ceil(max(world.now_s + 1, manager.due_s())), wakes=True)
+            due_s = manager.due_s()
+            if manager.held is not None:  # a real one looks again soon
+                due_s = min(due_s, world.now_s + HELD_LOOK_S)
+            world.pass_time(ceil(max(world.now_s + 1, due_s)), wakes=True)
         raise invariants.Violation(f"the run does not end: {self.story().jobs}")
+
+    def _check_open(self, manager: Manager) -> None:
+        """It is over, and no one holds it who could have been heard."""
+        wishes = self.world.wishes
+        is_wanted = wishes.is_held and wishes.held_since_s < self._looked_s
+        if is_wanted and not (manager.core.is_stopped or manager.core.trouble):
+            raise invariants.Violation("the run ends though someone holds it open")
+        self.world.exercised[Invariant.CLOSES] += bool(wishes.held_until_s)
 
     def look(self, manager: Manager) -> None:
         """One look, and as many more as are needed until nothing is new."""
@@ -219,6 +239,8 @@ class VirtualRun:
             self.looks += 1
             happened = manager.step()
             self._join(manager)
+            self.world.wishes.follow(manager)
+            self._looked_s = self.world.now_s
             self.each_look()
             self._check_bounds()
             if not happened or manager.is_over:
@@ -266,6 +288,7 @@ class VirtualRun:
             if is_over and to_come is None:  # its user sees to what is wrong
                 self.given_up += 1
                 self._check_given_up()
+                self._wants_all = True
                 self.world.mend()
             # A run that is complete has nothing to do before something is added.
             back_s = min(to_come or [self.world.full_until_s])

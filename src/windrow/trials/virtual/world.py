@@ -16,15 +16,18 @@ import errno
 import os
 import random
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from math import inf
 from pathlib import Path
 
 from windrow.agent.claim import is_fenced
 from windrow.agent.folder import RunFolder
+from windrow.agent.job_file import TaskSpec
 from windrow.agent.order import Order
 from windrow.model.graph import Ints
+from windrow.model.resources import NodeShape
 from windrow.model.rules import PLAIN, Rules
 from windrow.queues.port import JobState, JobStatus
 from windrow.queues.simulated import Mood, SimulatedJob, SimulatedQueue
@@ -38,9 +41,14 @@ from windrow.trials.virtual.invariants import Violation
 from windrow.trials.virtual.kinds import Fault, Kind
 from windrow.trials.virtual.lasting import LASTS_S, Lasting
 from windrow.trials.virtual.memory import Memory, path_of
+from windrow.trials.virtual.users import Wishes
 from windrow.trials.virtual.views import LateView
 
 BEGIN_S = 1_000_000
+_LATE_END_S = 15
+"""How much later than its limit an attempt may be ended."""
+ENDS_S = 60
+"""What runs of a task that was cancelled has ended after this time."""
 
 
 @dataclass
@@ -69,11 +77,13 @@ class AttemptStart:
     in_place: tuple[str, ...] = ()
 
 
-def empty_queue(nodes: int, failures: Ints | None = None) -> SimulatedQueue:
+def empty_queue(
+    nodes: int, failures: Ints | None = None, shape: NodeShape | None = None
+) -> SimulatedQueue:
     """A queue of our own, first come, first served, which takes a second job with the same tag as
     most do."""
     cluster = Cluster(nodes=nodes, policy="fcfs", start_s=BEGIN_S, failures=failures)
-    return SimulatedQueue(cluster, max_array=3, unique=False)
+    return SimulatedQueue(cluster, shape=shape or NodeShape(), max_array=3, unique=False)
 
 
 @dataclass
@@ -116,6 +126,8 @@ class World:
     """What each file would hold in a perfect world, by its last name."""
     earlier: dict[str, str] = field(default_factory=dict)
     """What was there before the run, by path."""
+    recorded: set[str] = field(default_factory=set)
+    """What of that a run made of which there is a record: it need not be kept."""
     tainted: set[str] = field(default_factory=set)
     """Files that may be wrong, by their last names: made of what is doubtful, while that was
     half."""
@@ -150,6 +162,10 @@ class World:
     """How long files take from one place to another, besides a second for each."""
     moves: int = 0
     """How many are under way."""
+    vanishing: int = 0
+    """Of how many a file is gone when it is to move."""
+    told_gone: list[tuple[str, str]] = field(default_factory=list)
+    """What the manager was told to be gone, and where, since it was last looked at."""
     saved_s: dict[int, float] = field(default_factory=dict)
     """The most of each task that a checkpoint of it ever had."""
     steps: int = 0
@@ -183,6 +199,10 @@ class World:
     """Whether files leave their nodes only because they are small."""
     omitted: list[Kind] = field(default_factory=list)
     """What the next attempts do to their outputs that they should not."""
+    wishes: Wishes = field(init=False)
+    """What people ask of the run."""
+    limits_s: dict[int, float] = field(default_factory=dict)
+    """How long attempts at tasks may run, where that is limited."""
     lasting: Lasting = field(init=False)
     view: LateView = field(init=False)
     """What the manager's machine sees of the run's folder."""
@@ -206,6 +226,7 @@ class World:
         self.memory = Memory(lambda: float(self.now_s))
         self.view = LateView(lambda: float(self.now_s))
         self.lasting = Lasting(lambda: self.expected)
+        self.wishes = Wishes(self)
 
     @property
     def started(self) -> Counter[int]:
@@ -411,9 +432,11 @@ class World:
         if is_fenced(agent.folder, home):
             raise Violation(f"task {task} starts in job {home}, which was given up")
         self._check_alone(agent, task, order)
+        self._check_wanted(agent, task)
         if order.has_checkpoints:
             self._check_checkpoint(agent, task, order)
         self._check_inputs(agent, task, order)
+        self._check_room(agent.loop.shape, agent.loop.beside(task))
         if self.limit:
             self._check_space(task, order)
         if self.rules:
@@ -436,6 +459,15 @@ class World:
                     "checkpoints"
                 )
 
+    def _check_wanted(self, agent: VirtualAgent, task: int) -> None:
+        """No one has cancelled it long ago. Of agents of which the run knows."""
+        since_s = self.wishes.cancelled_s.get(task)
+        if since_s is None or agent.queue_id in self.was_unseen:
+            return
+        self.exercised[Invariant.RECALLED] += 1
+        if self.now_s > max(since_s, self.quiet_s, self.full_until_s) + ENDS_S:
+            raise Violation(f"task {task} starts, which was cancelled {self.now_s - since_s} s ago")
+
     def _check_checkpoint(self, agent: VirtualAgent, task: int, order: Order) -> None:
         """Its last checkpoint that was heard of is there."""
         assert agent.loop is not None
@@ -445,6 +477,16 @@ class World:
         if kept_s(order) < heard_s and file.name not in self.deleted:
             raise Violation(f"{kept_s(order)} s of task {task} are kept, not {heard_s}")
         self._writers[task] = content(str(file))
+
+    def _check_room(self, shape: NodeShape, nodes: Sequence[Sequence[TaskSpec]]) -> None:
+        """Each node of the task has what all need that run there."""
+        for there in nodes:
+            self.exercised[Invariant.ROOM] += len(there) > 1
+            cores = sum(spec.cores for spec in there)
+            memory_bytes = sum(spec.memory_bytes for spec in there)
+            is_shared = len(there) > 1 and any(spec.nodes for spec in there)
+            if is_shared or cores > shape.cores or memory_bytes > (shape.memory_bytes or inf):
+                raise Violation(f"on a node of {shape} there are {[spec.need for spec in there]}")
 
     def _check_space(self, task: int, order: Order) -> None:
         """With what it makes, files take no more than they may. Of worlds without agents that the
@@ -628,11 +670,24 @@ class World:
         if not self.commits_early:
             self.not_committed.append((agent.queue_id, task))
 
-    def finished(self, order: Order) -> None:
+    def finished(self, order: Order, ran_s: float) -> None:
         """An attempt has made its outputs."""
-        self.missing.difference_update(Path(path).name for path in order.outputs)
+        limit_s = self.limits_s.get(order.task, inf)
+        self.exercised[Invariant.WITHIN] += limit_s < inf
+        if ran_s > limit_s + _LATE_END_S:
+            raise Violation(f"task {order.task} ran for {ran_s} s, and may for {limit_s} s")
         self.newest += order.outputs
         self.finished_s[order.task] = self.now_s
+
+    def lose_file(self, path: Path) -> None:
+        """Someone deletes what a task has made."""
+        path.unlink()
+        self.deleted.add(path.name)
+        self.missing.add(path.name)
+
+    def came(self, paths: Iterable[str]) -> None:
+        """These are among the shared files."""
+        self.missing.difference_update(Path(path).name for path in paths)
 
     def discarded(self, order: Order) -> None:
         """An attempt has ended without success, and its outputs were discarded."""
