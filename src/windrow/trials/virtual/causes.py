@@ -54,12 +54,13 @@ HARMLESS: Collection[str] = (
 NO_LOSS: Collection[str] = (
     *(Kind.HELD, Kind.MANAGER, Kind.DOWN, Kind.SILENT, Kind.DEAF, Kind.LATE),
     *(Kind.LONG, Kind.CLOCK, Kind.FILE, Kind.MACHINE, Kind.SEEN_LATE, Kind.NODE_CLOCK),
-    *(Kind.LATE_OUTPUT, Kind.ROT, Kind.STUMBLES, Kind.TASK, Kind.NOT_ALL, Kind.GONE, *USERS),
+    *(Kind.LATE_OUTPUT, Kind.ROT, Kind.STUMBLES, Kind.TASK, Kind.NOT_ALL, *USERS),
 )
 """What makes no job be lost, but where an attempt fails and there is no time for the next."""
 ONE_LOSS: Collection[str] = (
     *(Kind.NODE, Kind.PREEMPTED, Kind.CANCELLED, Kind.LOST, Kind.AGENT, Kind.AGENT_WRITING),
     *(Kind.NOTICED, Kind.NODE_OF_JOB, Kind.COPYING, "node is down for a while"),
+    Kind.GONE,
 )
 """What makes one job be lost."""
 LEAST = 3

@@ -19,6 +19,7 @@ from windrow.manager.transfers import Transfers
 from windrow.model import Runnable
 from windrow.queues.port import Queue, QueueError
 from windrow.queues.simulated import Mood
+from windrow.trials.virtual.kinds import Kind
 from windrow.trials.virtual.world import World
 
 NAME = "west"
@@ -69,6 +70,7 @@ class _Mover:
         there = [origin / name for name in names if name in self._world.expected]
         for file in [file for file in there if file.exists()][:1]:
             self._world.vanishing -= 1
+            self._world.met[Kind.GONE] += 1
             self._world.lose_file(file)
 
     def ended(self) -> list[Moved]:

@@ -274,7 +274,7 @@ def _file(world: World, fault: Fault) -> bool:
 
 def _gone(world: World, fault: Fault) -> bool:
     world.vanishing += 1 + fault.pick % 2
-    return True
+    return False  # it is counted when a file is (`far`)
 
 
 def _asks(world: World, fault: Fault) -> bool:
