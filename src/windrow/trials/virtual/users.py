@@ -102,11 +102,14 @@ class Wishes:
     def _cancel(self, manager: Manager, fault: Fault) -> bool:
         core = manager.core
         tasks = [t for t in range(len(core.job_of)) if not (core.is_done(t) or t in core.cancelled)]
+        running = [t for t in tasks if any(t in job.running_since_s for job in core.jobs.values())]
+        if fault.pick % 3 and running:  # of others it is not seen whether they end
+            tasks = running
         if tasks:
             task = tasks[fault.pick % len(tasks)]
             manager.cancel([task])
             self.cancelled_s[task] = self.world.now_s
-            if fault.pick % 2:  # they regret it
+            if fault.pick % 4 == 0:  # they regret it
                 due_s = self.world.now_s + fault.length_s
                 self.world.dues.append((due_s, lambda: self._wanted.append(task)))
         return True

@@ -38,7 +38,7 @@ from windrow.trials.virtual.counted import Invariant
 from windrow.trials.virtual.crew import Killed, kept_s, state_file
 from windrow.trials.virtual.disk import no_room, watched
 from windrow.trials.virtual.invariants import Violation
-from windrow.trials.virtual.kinds import Fault, Kind
+from windrow.trials.virtual.kinds import USERS, Fault, Kind
 from windrow.trials.virtual.lasting import LASTS_S, Lasting
 from windrow.trials.virtual.memory import Memory, path_of
 from windrow.trials.virtual.users import Wishes
@@ -47,7 +47,7 @@ from windrow.trials.virtual.views import LateView
 BEGIN_S = 1_000_000
 _LATE_END_S = 15
 """How much later than its limit an attempt may be ended."""
-ENDS_S = 60
+ENDS_S = 30
 """What runs of a task that was cancelled has ended after this time."""
 
 
@@ -345,7 +345,8 @@ class World:
             if strike(self, fault):
                 self.met[fault.kind] += 1
                 self._has_news = True
-                self.quiet_s = max(self.quiet_s, self.now_s + fault.length_s)
+                if fault.kind not in USERS:  # which is no trouble
+                    self.quiet_s = max(self.quiet_s, self.now_s + fault.length_s)
 
     def reached(self, record: int) -> None:
         """The manager has journaled this record, and not yet acted on it."""
@@ -532,7 +533,8 @@ class World:
             name = Path(path).name
             found = content(agent.source(path, order))
             self.exercised[Invariant.INPUTS] += found is not None
-            if path in doubtful or name in self.tainted:
+            is_lost = name in self.missing  # and is being made again, maybe in place
+            if path in doubtful or name in self.tainted or is_lost:
                 continue
             if self.is_wrong(path, found):
                 raise Violation(
@@ -553,7 +555,9 @@ class World:
 
     def reads(self, order: Order, path: str, text: str | None) -> None:
         """Who reads what is wrong makes what is wrong; known is that only of what is doubtful."""
-        if self.is_wrong(path, text) and (path in self.doubtful or Path(path).name in self.tainted):
+        name = Path(path).name
+        is_known = path in self.doubtful or name in self.tainted or name in self.missing
+        if self.is_wrong(path, text) and is_known:
             self.tainted.update(Path(name).name for name in order.outputs)
 
     def omits(self, order: Order) -> Kind | None:
