@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from contextlib import closing
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -53,6 +53,23 @@ def edited(whole: Runnable, chance: random.Random) -> tuple[Runnable, set[int]]:
 def continued(first: VirtualRun, folder: Path, chance: random.Random) -> VirtualRun:
     """The run that continues this one, which is complete. Violation if it keeps something else
     than it should."""
+    new, kept = _kept(first, chance)
+    run = VirtualRun(folder, _world_after(first, new, kept), new, first.strategy)
+    run.site = first.site
+    run.scratch = first.scratch
+    run.small_bytes = first.small_bytes
+    run.bounds = first.bounds
+    run.patience_s = first.patience_s
+    before = asdict(Kept("before", BEGIN_S - 1.0, BEGIN_S))
+    records = [Record(TaskKept(BEGIN_S, task), before, float(BEGIN_S)) for task in sorted(kept)]
+    with closing(RunJournal.open(run.path / "journal.sqlite", writable=True)) as journal:
+        journal.append(records)
+    run.world.exercised[Invariant.REUSED] += len(records)
+    return run
+
+
+def _kept(first: VirtualRun, chance: random.Random) -> tuple[Runnable, set[int]]:
+    """The workflow as it was changed, and what stays finished of it."""
     whole = first.world.wishes.whole
     assert first.manager is not None
     assert whole is not None
@@ -61,40 +78,36 @@ def continued(first: VirtualRun, folder: Path, chance: random.Random) -> Virtual
     wrong = set(found.kept) ^ (set(range(len(new.workflow))) - again)
     if wrong or any(now != before for now, before in found.kept.items()):
         raise Violation(f"of an edited workflow {found.kept} are kept, and {again} are to run")
-    cluster = first.world.queue
-    queue = empty_queue(cluster.cluster.nodes, shape=cluster.shape)
+    return new, set(found.kept)
+
+
+def _world_after(first: VirtualRun, new: Runnable, kept: Collection[int]) -> World:
+    """A world in which the files of the first run are."""
+    before = first.world
+    queue = empty_queue(before.queue.cluster.nodes, shape=before.queue.shape)
     takes = new.workflow.runtime_s.tolist()
     world = World(queue, takes.__getitem__, expected=dict(perfect(new)))
-    world.of_user = first.world.of_user
-    world.limits_s = first.world.limits_s
+    world.of_user = before.of_user
+    world.limits_s = before.limits_s
     world.wishes.whole = new
     world.rules = dict(new.workflow.rules)
     for task, step in enumerate(new.steps):
         for path in absolute(step.workdir, new.workflow.task(task).outputs):
-            if (text := content(path)) is not None and task not in found.kept:
-                world.earlier[path] = text
-                world.recorded.add(path)
-            elif text is not None:
-                world.made.add(path)
-            else:  # it was not to be kept, or was on nodes alone
-                world.deleted.add(Path(path).name)
-                world.missing.add(Path(path).name)
-    run = VirtualRun(folder, world, new, first.strategy)
-    run.site = first.site
-    run.scratch = first.scratch
-    run.small_bytes = first.small_bytes
-    run.bounds = first.bounds
-    run.patience_s = first.patience_s
-    records = [
-        Record(
-            TaskKept(BEGIN_S, task), asdict(Kept("before", BEGIN_S - 1.0, BEGIN_S)), float(BEGIN_S)
-        )
-        for task in sorted(found.kept)
-    ]
-    with closing(RunJournal.open(run.path / "journal.sqlite", writable=True)) as journal:
-        journal.append(records)
-    world.exercised[Invariant.REUSED] += len(records)
-    return run
+            _note_file(world, path, is_kept=task in kept)
+    return world
+
+
+def _note_file(world: World, path: str, *, is_kept: bool) -> None:
+    """What the first run has left of an output."""
+    text = content(path)
+    if text is None:  # it was not to be kept, or was on nodes alone
+        world.deleted.add(Path(path).name)
+        world.missing.add(Path(path).name)
+    elif is_kept:
+        world.made.add(path)
+    else:
+        world.earlier[path] = text
+        world.recorded.add(path)
 
 
 def check_kept(run: VirtualRun) -> None:
