@@ -14,7 +14,7 @@ once, if its own tasks need neither the room nor less time.
 
 News of tasks for which tasks here wait come from the other agents' events files and from the
 manager's lists: of abandoned tasks, and of those whose files have arrived from elsewhere. What
-another job lost or dropped is no news: the manager plans it again, and its end will stand in the
+another job lost or dropped is not news: the manager plans it again, and its end will stand in the
 events of a later job.
 """
 

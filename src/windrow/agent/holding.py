@@ -24,7 +24,7 @@ _PSS = re.compile(r"^Pss:\s*(\d+) kB", re.MULTILINE)
 
 
 def held_bytes(groups: Mapping[int, int], proc: Path = _PROC) -> dict[int, int]:
-    """What those of these process groups have in memory that may have more than so many bytes."""
+    """What those of these process groups have in memory that may have more than that many bytes."""
     page = os.sysconf("SC_PAGE_SIZE")
     members: dict[int, list[int]] = {group: [] for group in groups}
     resident = dict.fromkeys(groups, 0)
@@ -98,7 +98,7 @@ class Cores:
 
     @contextlib.contextmanager
     def bound(self, task: int, cores: int) -> Iterator[None]:
-        """What is started inside has so many cores for itself, if there are so many."""
+        """What is started inside has that many cores for itself, if there are as many."""
         taken = self.take(task, cores)
         if taken:
             os.sched_setaffinity(0, taken)
@@ -109,7 +109,7 @@ class Cores:
                 os.sched_setaffinity(0, self._own)
 
     def take(self, task: int, cores: int) -> list[int]:
-        """So many cores, for this task until it has ended; none if there are not so many."""
+        """So many cores, for this task until it has ended; none if there are not as many."""
         taken = {core for others in self._taken.values() for core in others}
         free = [core for core in self._own if core not in taken]
         if len(free) < cores:

@@ -33,7 +33,7 @@ class Hold:
 
 
 def write_hold(path: Path, hold: Hold, *, is_first: bool = False) -> bool:
-    """Say that this hold goes on. False if someone has ended it, unless it `is_first`."""
+    """Say that this hold continues. False if someone has ended it, unless it `is_first`."""
     flags = os.O_WRONLY | os.O_CLOEXEC | (os.O_CREAT if is_first else 0)
     content = json.dumps(asdict(hold)).encode("ascii") + b"\n"
     with disk_faults(f"{path} cannot be written"):

@@ -92,7 +92,7 @@ def queue_id(environ: Mapping[str, str]) -> str:
 
 
 def find_hosts(nodes: int, environ: Mapping[str, str], part_cores: int = 0) -> Hosts:
-    """The nodes of this job, or its parts of nodes, each with so many cores. OutsideError if the
+    """The nodes of this job, or its parts of nodes, each with that many cores. OutsideError if the
     queue gave fewer than `nodes`."""
     is_local = _is_local(environ)
     if is_in_slurm(environ) and part_cores:

@@ -1,4 +1,4 @@
-"""How long an agent without tasks keeps its nodes: as long as whoever holds its run wants, since
+"""How long an agent without tasks keeps its nodes: as long as the holder of its run wants, since
 tasks may be about to join."""
 
 from __future__ import annotations

@@ -135,8 +135,8 @@ class Launchers:
 
 
 def _as_job(own: Mapping[str, int]) -> dict[str, str]:
-    """The variables of a job that has these nodes, with so many processors each, and starts on the
-    first."""
+    """The variables of a job that has these nodes, with that many processors each, and starts on
+    the first."""
     nodes = ",".join(own)
     runs = [(count, len(list(run))) for count, run in itertools.groupby(own.values())]
     processors = ",".join(

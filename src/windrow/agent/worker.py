@@ -4,7 +4,7 @@ A task is a Python command line (`python FILE ...`, `-m MODULE ...` or `-c CODE 
 child as a fresh Python would run it, but for what is imported already. Linux; standard library.
 
 Rule 1: a child is the agent's, as every task is: a helper forks it and ends, so it comes to the
-nearest reaper of orphans. Its exit code, time, memory and signals need nobody in between, and it
+nearest reaper of orphans. Its exit code, time, memory and signals need no one in between, and it
 outlives this process. Rule 2: the agent knows a child's number before the child begins: the child
 waits for the end of its helper, which says the number first. Rule 3: a process with threads is not
 forked: a child would have only one of them, and perhaps locks of the others.

@@ -135,7 +135,7 @@ class Arrivals:
         return replace(task, rules=replace(task.rules, takes=tuple(takes)))
 
     def _timed(self, tasks: Sequence[Task], steps: Sequence[Step]) -> list[Task]:
-        """The same with the run times that earlier runs have taught, where they state none."""
+        """The same with the run times that earlier runs have taught, if they state none."""
         if all(step.runtime_known for step in steps):
             return list(tasks)
         plain = [replace(task, parents=(), inputs=(), outputs=()) for task in tasks]

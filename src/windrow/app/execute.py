@@ -103,7 +103,7 @@ class Prepared:
 
     @property
     def starts_at_once(self) -> bool:
-        """Whether no job ever waits, and there is no site to choose."""
+        """Whether no job ever waits, and there is only one site."""
         return len(self.sites) == 1 and self.limits.starts_at_once
 
     @property

@@ -1,4 +1,4 @@
-"""Keeping a run open for tasks to come: a lease that whoever wants it renews (`agent.holds`)."""
+"""Keeping a run open for tasks to come: a lease, renewed by those who want it (`agent.holds`)."""
 
 import contextlib
 import os

@@ -249,7 +249,7 @@ def _is_gpus(name: str) -> bool:
 
 
 def _gpus(value: int | str) -> Counts:
-    """What is counted for so many GPUs, or for so many of a type (`a100:2`)."""
+    """What is counted for a number of GPUs, or of GPUs of a type (`a100:2`)."""
     if isinstance(value, int):
         return ((GPUS, value),)
     found = typed_gpus(value)

@@ -326,7 +326,7 @@ class RunView(JournalView[RunJournal]):
     def __init__(
         self, paths: RunPaths, *, asks_agents: bool = False, runnable: Runnable | None = None
     ) -> None:
-        """`runnable`: the workflow that the run was made of, where this process knows it."""
+        """`runnable`: the workflow that the run was made of, if this process knows it."""
         self.paths = paths
         self._first = runnable
         self._asks_agents = asks_agents

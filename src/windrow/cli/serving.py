@@ -1,4 +1,4 @@
-"""The server behind `windrow serve`: pages of runs, to the one who started it, and to nobody else.
+"""The server behind `windrow serve`: pages of runs, to the one who started it, and to no one else.
 
 On a login node, 127.0.0.1 is everybody's, and any page in a browser may ask it things. So:
 Rule 1: whatever says anything needs the token, in a header, which a page of another site cannot
@@ -247,7 +247,7 @@ class Portal:
         raise UserError("nothing of this name can be done")
 
     def _done(self, words: list[str]) -> Answer:
-        """What a command says. One that manages a run goes on by itself, also when this ends."""
+        """What a command says. One that manages a run continues by itself, also when this ends."""
         command = [sys.executable, "-P", "-m", "windrow.cli.main", *words]
         with tempfile.TemporaryFile() as out:
             process = subprocess.Popen(
@@ -361,7 +361,7 @@ class Server(ThreadingHTTPServer):
     allow_reuse_address = False
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Who leaves in the middle of an answer is no fault of ours."""
+        """That someone leaves in the middle of an answer is not an error."""
         if not isinstance(sys.exception(), OSError):
             super().handle_error(request, client_address)
 

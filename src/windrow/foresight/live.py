@@ -156,7 +156,7 @@ class Ahead:
         return snapshot
 
     def _is_alone_on_one(self, view: View, snapshot: Snapshot) -> bool:
-        """Whether there is one node and nobody else: then nothing is ahead that a look could tell,
+        """Whether there is one node and no one else: then nothing is ahead that a look could tell,
         and kernels need not be loaded, or compiled, for it."""
         is_alone = all(job.id in self._mine for job in snapshot.jobs)
         return is_alone and view.work.cluster_nodes == 1 and not snapshot.closures

@@ -83,7 +83,7 @@ def _of_cut(view: View, cut: int) -> Iterator[Narrow]:
 
 
 def _jobs(view: View, heaps: Sequence[Sequence[int]], width: int) -> tuple[JobPlan, ...]:
-    """A job of so many parts for each heap; none if a task does not fit, or they are too wide."""
+    """A job of that many parts for each heap; none if a task does not fit, or they are too wide."""
     jobs = []
     for heap in heaps:
         tasks = np.array(heap, dtype=np.int64)

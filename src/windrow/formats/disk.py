@@ -138,7 +138,7 @@ def _refuse_nul(path: AnyPath, text: str) -> None:
 
 
 def read_toml(path: AnyPath, fix: str = "") -> tuple[str, dict[str, Any]]:
-    """The file's text, and what it says. InputError with the line where it is not TOML."""
+    """The file's text, and what it says. InputError with the line if it is not TOML."""
     text = read_text(path)
     _refuse_nul(path, text)
     try:

@@ -159,7 +159,7 @@ class Reading:
 
     def _joined(self, line: str, waiting: dict[str, str], source: str, at: int) -> str:
         """The whole call, once the second half of it is there; nothing before, or if the line is
-        no call."""
+        not a call."""
         if found := _UNFINISHED.match(line):
             waiting[found[1]] = found[2]
             if found[3] in ("clone", "clone3", "fork", "vfork"):

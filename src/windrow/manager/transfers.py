@@ -289,7 +289,7 @@ class Transfers:
     def _make_again(self) -> None:
         """What no place has any more, and a task reads that is in no job, is made again.
 
-        A task that was in a job when that came to light comes back from it in vain.
+        A task that was in a job when that came to light comes back from it without having run.
         """
         core = self.run.core
         self._gone = {path for path in self._gone if self.catalogue.is_nowhere(path)}

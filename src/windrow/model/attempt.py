@@ -30,7 +30,7 @@ class Attempt:
     """One try at a task, as its agent knows it. An empty `why` of one that has ended means that it
     succeeded; else `cause` says what failed it.
 
-    It is not changed once it was told; whoever knows more makes another one (`replace`).
+    It is not changed once it was told; those who know more make another one (`replace`).
     """
 
     task: int

@@ -1,7 +1,7 @@
 """Parts of nodes: what jobs ask for where users share nodes, and how many parts there are.
 
 On a site that gives whole nodes a job is nodes and time. Where a node is many users', it is parts
-and time: so many cores with their memory and devices, on whichever nodes have room.
+and time: a number of cores with their memory and devices, on whichever nodes have room.
 
 Rule 1: all parts of one job are alike, and each holds any task of the job; so a job of one-core
 tasks costs one core for each that runs at a time.
@@ -193,7 +193,7 @@ def _of_devices(
 
 
 def _few(parts: Sequence[NodeShape]) -> list[NodeShape]:
-    """At most so many of them: those with the same cores and little less memory have what the
+    """At most that many of them: those with the same cores and little less memory have what the
     largest has."""
     distinct = list(dict.fromkeys(parts))
     while len(distinct) > _MOST_KINDS:

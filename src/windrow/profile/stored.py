@@ -86,6 +86,6 @@ def read_profile(path: str | PathLike[str]) -> Profile:
 
 
 def _check(numbers: Ints, most: int) -> None:
-    """They stand for things of which there are so many."""
+    """They stand for things of which there are that many."""
     if not numbers.min(initial=0) >= APART or not numbers.max(initial=0) < max(most, 1):
         raise ValueError(numbers)

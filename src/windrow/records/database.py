@@ -109,7 +109,7 @@ class Database:
     @contextmanager
     def visit(self, *, writes: bool = False) -> Iterator[sqlite3.Connection]:
         """A connection for one transaction. Forks, threads and other processes are of no concern:
-        it is the one of the last visit only if that was of this thread, and nobody else has written
+        it is the one of the last visit only if that was of this thread, and no one else has written
         to the file since."""
         with self.explained():
             db = _KEPT.take(self.path) or self.connect()

@@ -41,7 +41,7 @@ def from_agent(job: int, record: agent.Record) -> Record | None:
 
 
 def _detail(record: agent.Record) -> dict[str, object] | None:
-    """What is known beside, of what is no attempt."""
+    """What is known beside, of what is not an attempt."""
     match record:
         case agent.AgentStarted():
             return {

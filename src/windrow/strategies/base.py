@@ -51,7 +51,8 @@ class JobPlan:
     takes: bool = False
 
     def nodes_held(self, node_cores: int) -> float:
-        """How many nodes of so many cores it holds: whole ones, or the share that its parts are."""
+        """How many nodes with that many cores it holds: whole ones, or the share that its parts
+        are."""
         if self.part is None:
             return self.nodes
         return self.nodes * self.part.cores / node_cores

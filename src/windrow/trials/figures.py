@@ -304,7 +304,7 @@ def _worked_s(since: Ints, until: Ints, begun_s: int) -> tuple[Ints, Ints]:
 
 
 def _cores_taken(workflow: Workflow, cores: int) -> Ints:
-    """By each task, of nodes that have so many."""
+    """By each task, of nodes that have that many."""
     whole = workflow.nodes * cores
     return np.where(workflow.nodes > 0, whole, np.minimum(workflow.cores, cores))
 

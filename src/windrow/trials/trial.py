@@ -101,7 +101,7 @@ class Trial:
     @property
     def makespan_s(self) -> int:
         """From the first submission to the end of the last task, when the last jobs go. A manager
-        that looks again after that is no progress."""
+        that looks again after that is not progress."""
         return int(self.story.last_s) - self.events[0][0].at_s
 
 

@@ -95,7 +95,7 @@ def _is_part(path: AnyPath, field: Field, name: str, known: Sequence[str]) -> bo
 
 
 def _refuse_unknown_parts(path: AnyPath, field: Field, form: TaskForm) -> None:
-    """InputError for a name that none of the files has, and for what is no number."""
+    """InputError for a name that none of the files has, and for what is not a number."""
     called = {"inputs": form.input_names, "outputs": form.output_names}
     for name in field.template.names:
         base, dot, part = name.partition(".")

@@ -85,7 +85,7 @@ Node = Scalar | Items | YamlTable
 
 
 def read_yaml(path: AnyPath) -> Node:
-    """The one document in the file. InputError, with the line, where it is not YAML or not of the
+    """The one document in the file. InputError, with the line, if it is not YAML or not of the
     harmless kind."""
     return _Builder(path).build(read_text(path))
 

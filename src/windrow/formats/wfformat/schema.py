@@ -4,8 +4,8 @@ here are ignored.
 1.5 split a task in two: `workflow.specification.tasks` says what it is, `workflow.execution.tasks`
 how it ran. 1.6 only adds summaries that can be computed, and forbids some characters in ids. 1.4
 has one list, `workflow.tasks`, with each task's files inside it. `category`, `nodeCount`,
-`diskInBytes` and `resources` are no fields of 1.5; the format allows extra fields, and with these a
-workflow written and read again is the same (see `writer`).
+`diskInBytes` and `resources` are not fields of 1.5; the format allows extra fields, and with
+these a workflow written and read again is the same (see `writer`).
 
 Lists of tasks are decoded in two steps: first into `Raw` slices of the text, then one by one, so
 that a million tasks never exist as objects all at once.

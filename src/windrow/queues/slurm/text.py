@@ -522,8 +522,8 @@ def id_order(id_: str) -> tuple[int, int]:
 
 
 def split_rows(out: str, count: int) -> Iterator[list[str]]:
-    """The fields of each line that has this number of them; what is no row of the table is passed
-    over."""
+    """The fields of each line that has this number of them; what is not a row of the table is
+    passed over."""
     for line in out.splitlines():
         fields = [field.strip() for field in line.split("|", count - 1)]
         if len(fields) == count:

@@ -131,7 +131,7 @@ class _Use(NamedTuple):
 
 
 def _calls(uses: Sequence[_Use], count: int) -> list[int]:
-    """How many of so many operations each gets: one for each file, at least, and none longer than
+    """How many of all operations each gets: one for each file, at least, and none longer than
     what is moved of a file; the others by traffic."""
     calls = np.array(
         [use.files * max(1, -(-use.traffic // max(1, use.unique))) for use in uses], dtype=np.int64

@@ -55,7 +55,7 @@ class _Wake(Wake):
 
 
 class _Loop(Loop):
-    """Wakes when something is due, where a real one also looks every second."""
+    """Wakes when something is due, whereas a real one also looks every second."""
 
     _crew: VirtualCrew
 
