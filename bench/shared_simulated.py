@@ -202,6 +202,27 @@ def table(found: dict[tuple[str, int, str], Outcome]) -> list[str]:
     return markdown(head, rows)
 
 
+def verdict(found: dict[tuple[str, int, str], Outcome]) -> list[str]:
+    """Windrow beside the other way with the least mean makespan, over all cases."""
+    mean = {way: _mean(found, way, "makespan_s") for way in WAYS}
+    bill = {way: _mean(found, way, "core_hours") for way in WAYS}
+    best = min((way for way in WAYS if way not in OURS), key=mean.__getitem__)
+    return [
+        f"Of the other ways {best} has the least mean makespan over both sites, {mean[best]:.0f} s "
+        f"for {bill[best]:.3f} core-hours. "
+        + "; ".join(
+            f"{way}: {mean[way] / mean[best]:.2f} of it, {bill[way] / bill[best]:.2f} of the "
+            "core-hours"
+            for way in OURS
+        )
+        + "."
+    ]
+
+
+def _mean(found: dict[tuple[str, int, str], Outcome], way: str, of: str) -> float:
+    return fmean(float(getattr(one, of)) for cell, one in found.items() if cell[2] == way)
+
+
 def played(cells: Sequence[tuple[str, int, str]], keep: Path, workers: int) -> None:
     """Play those cells of which nothing is kept."""
     left = [cell for cell in cells if not kept(keep, cell).exists()]
@@ -236,7 +257,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     played(wanted, given.keep, given.workers)
     found = {cell: Outcome(**json.loads(kept(given.keep, cell).read_text())) for cell in wanted}
     print(f"{len(found)} cells from seed {given.first} on, policy {POLICY}.", "", sep="\n")
-    print(*table(found), sep="\n")
+    print(*table(found), "", *verdict(found), sep="\n")
     return 0
 
 

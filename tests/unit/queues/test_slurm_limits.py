@@ -18,7 +18,7 @@ from windrow.queues.slurm.pool import with_features
 from windrow.queues.slurm.profile import SlurmProfile
 from windrow.queues.slurm.queue import SlurmQueue
 from windrow.queues.slurm.text import parse_nodes
-from windrow.queues.slurm.tres import Bound, Rule, bounds_of, parse_tres, used_of
+from windrow.queues.slurm.tres import Bound, Rule, bounds_of, parse_tres, usage_argv, used_of
 
 NODES = """\
 n1|idle|up|4|2000|0|(null)|thin
@@ -289,5 +289,8 @@ def test_what_running_jobs_use_of_a_limit() -> None:
         "GrpTRES cpu=8 of account physics": 7,
     }
     assert used_of("slurm: error", bounds_of(rules), "sci") == {}
+    assert usage_argv(bounds_of(rules), "sci")[4:] == [
+        *("flags=assoc,qos", "users=sci", "accounts=physics,root", "qos=cores")
+    ]
     of_qos = (Rule("QOS cores", True, {"GrpTRES": "cpu=6"}), *rules[1:])
     assert used_of(IN_USE, bounds_of(of_qos), "sci") == {"GrpTRES cpu=6 of QOS cores": 5}

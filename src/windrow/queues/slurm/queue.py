@@ -50,7 +50,7 @@ from windrow.queues.slurm.profile import (
 )
 from windrow.queues.slurm.sharing import LONG_S, Counted
 from windrow.queues.slurm.text import SlurmNode
-from windrow.queues.slurm.tres import used_of
+from windrow.queues.slurm.tres import usage_argv, used_of
 from windrow.queues.spec import check_spec
 
 BATCH = 500  # ids in one command line: well below what a kernel takes, and what slurmdbd likes
@@ -379,7 +379,7 @@ class SlurmQueue(BatchQueue):
         shared = [bound for bound in self._site.bounds if bound.is_of_many]
         if sharing is None or not shared or not offered:
             return offered
-        told = self._command(["scontrol", "-o", "show", "assoc_mgr", "flags=assoc,qos"])
+        told = self._command(usage_argv(shared, self._user))
         if not told.is_good:
             return offered
         most = sharing.less(used_of(told.out, shared, self._user)).most_parts(part)

@@ -100,6 +100,19 @@ def bounds_of(rules: Iterable[Rule], *, counts_memory: bool = True) -> list[Boun
     return found
 
 
+def usage_argv(bounds: Iterable[Bound], user: str) -> list[str]:
+    """The question for `used_of`: of these accounts and QOS alone, and of other users nothing, as
+    there may be thousands."""
+    every = list(bounds)
+    accounts, qos = (
+        sorted({match[1] for one in every if (match := re.search(pattern, one.who))})
+        for pattern in (r"account (\S+)$", r"^QOS (\S+)$")
+    )
+    argv = ["scontrol", "-o", "show", "assoc_mgr", "flags=assoc,qos", f"users={user}"]
+    argv += [f"accounts={','.join(accounts)}"] if accounts else []
+    return [*argv, f"qos={','.join(qos)}"] if qos else argv
+
+
 def used_of(out: str, bounds: Iterable[Bound], user: str) -> dict[str, int]:
     """What running jobs use of these limits by now, by the limits' names, as `scontrol -o show
     assoc_mgr` tells; without those of which it says nothing."""
