@@ -253,17 +253,12 @@ def refuse_moved(told: RunView) -> None:
     here = now.parents[1]
     file = told.facts.request.workflow
     moved = here / file.relative_to(old) if file.is_relative_to(old) else file
+    how, fix = "moved", "move it back"
     if was.exists():
-        how = "copied"
-        back = f"resume it in {old}"
-    else:
-        how = "moved"
-        back = "move it back"
-    fresh = ""
+        how, fix = "copied", f"resume it in {old}"
     if moved.exists():
-        fresh = f", or start it from the beginning with windrow run {moved}"
+        fix += f", or start it from the beginning with windrow run {moved}"
     raise UserError(
         f"{told.paths.name} was started in {old} and has been {how} to {here}, but its tasks "
-        f"must run in {old}: "
-        f"{back}{fresh}"
+        f"must run in {old}: {fix}"
     )

@@ -37,22 +37,25 @@ def _spread(comparison: Comparison, unit_s: float, unit: str) -> tuple[str, str]
     mark."""
     names = comparison.strategies
     longest = _longest_s(comparison) / unit_s
-    frame = _frame(
-        _LEFT, _WIDTH - _LEFT - 30, len(names), count_axis(longest, f"makespan in {unit}")
-    )
+    x = count_axis(longest, f"makespan in {unit}")
+    frame = _frame(_LEFT, _WIDTH - _LEFT - 30, len(names), x)
     parts = [plot.axes(frame)]
     for i, name in enumerate(names):
         makespans = comparison.column(name, "makespan_s") / unit_s
         parts += _spread_row(frame, i, name, makespans)
-        at = frame.y.high - i - 0.5
-        hint = f"{name}: mean {makespans.mean():,.1f} {unit}"
-        parts.append(plot.markers(frame, [makespans.mean()], [at], i % plot.COLOURS, [hint]))
+        parts.append(_mean(frame, i, float(makespans.mean()), f"{name}: mean", unit))
     caption = (
         "Each dot is a run: the further left, the sooner the workflow was done. The bar spans "
         "the middle 80 %, "
         "the line in it is the median, the large mark the mean."
     )
     return plot.picture(_WIDTH, frame.bottom + 50, "Makespan by strategy", parts), caption
+
+
+def _mean(frame: Frame, row: int, mean: float, name: str, unit: str) -> str:
+    """The large mark of a row."""
+    hint = f"{name} {mean:,.1f} {unit}"
+    return plot.markers(frame, [mean], [frame.y.high - row - 0.5], row % plot.COLOURS, [hint])
 
 
 def _spread_row(frame: Frame, row: int, name: str, makespans: Floats) -> list[str]:

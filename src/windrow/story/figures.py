@@ -341,13 +341,18 @@ def kind_times(story: RunStory, cores: int = 1) -> list[KindTimes]:
     return sorted(times, key=lambda kind: (-kind.mean_s * kind.tasks, kind.name))
 
 
+def _core_s(story: RunStory, done: Sequence[tuple[int, TaskAttempt]], cores: int) -> float:
+    """The core time that these attempts took."""
+    return sum(
+        cores_of(story, task, attempt, cores) * attempt_s(attempt, 0.0) for task, attempt in done
+    )
+
+
 def _kind(
     story: RunStory, name: str, done: Sequence[tuple[int, TaskAttempt]], failed: int, cores: int
 ) -> KindTimes:
     ran = sorted(attempt.before_s + attempt_s(attempt, 0.0) for _, attempt in done)
-    core_s = sum(
-        cores_of(story, task, attempt, cores) * attempt_s(attempt, 0.0) for task, attempt in done
-    )
+    core_s = _core_s(story, done, cores)
     return KindTimes(
         name=name,
         tasks=len(done),

@@ -12,6 +12,7 @@ than the cluster runs on fewer nodes.
 """
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from windrow.strategies.base import Candidate, Decision, Habits, JobPlan, View, best_nodes
@@ -86,6 +87,12 @@ class Zhang:
             return binary_leeway(view, nodes, run, view.busy_s)
         return halving_leeway(view, nodes, run, view.busy_s)
 
+    def _groups(self, view: View, whole: Candidate) -> Iterator[tuple[Candidate, int]]:
+        """The first levels, ever more of them, each with the last; at the end all."""
+        for last in range(view.levels.last):
+            yield self._group(view, last), last
+        yield whole, view.levels.last
+
     def _search(
         self, view: View, whole: Candidate
     ) -> tuple[list[Candidate], tuple[int, str] | None]:
@@ -94,9 +101,8 @@ class Zhang:
         picked: tuple[int, str] | None = None
         least = whole.wait_s / max(1, whole.run_s) if self.whole_is_baseline else math.inf
         hidden = 0 if self.hidden_waits_count else view.busy_s
-        for last in range(view.levels.count):
-            is_whole = last == view.levels.last
-            group = whole if is_whole else self._group(view, last)
+        for group, last in self._groups(view, whole):
+            is_whole = group is whole
             seen.append(group)
             if picked is None and max(0, group.wait_s - hidden) > group.run_s and not is_whole:
                 continue  # nothing viable yet, and this one's wait shows for longer than it runs

@@ -166,6 +166,10 @@ def _profiles() -> Iterator[Entity]:
         yield {"@id": profile, "@type": "CreativeWork", "name": name, "version": version}
 
 
+def _created(number: str, name: str) -> Entity:
+    return {"@id": number, "@type": "CreateAction", "name": name}
+
+
 def _run_action(crate: CrateOf, files: Mapping[str, Entity]) -> Entity:
     told = crate.told
     workflow = told.story.workflow
@@ -173,9 +177,7 @@ def _run_action(crate: CrateOf, files: Mapping[str, Entity]) -> Entity:
     read = set(workflow.inputs.index.tolist()) - made
     paths = _paths(crate)
     action: Entity = {
-        "@id": "#run",
-        "@type": "CreateAction",
-        "name": f"Run {told.name}",
+        **_created("#run", f"Run {told.name}"),
         "instrument": _ref(quote(crate.workflow_name)),
         "agent": _ref("#agent"),
         "startTime": _iso(told.begun_s),
@@ -218,9 +220,7 @@ def _task_action(
     description = "simulated" if step is None else shlex.join(step.command)
     name = task.id if i == 1 else f"{task.id}, attempt {i}"
     action: Entity = {
-        "@id": f"#task/{number}/{i}",
-        "@type": "CreateAction",
-        "name": name,
+        **_created(f"#task/{number}/{i}", name),
         "description": description,
         "instrument": _ref(_tool_id(task.kind)),
         "agent": _ref("#agent"),

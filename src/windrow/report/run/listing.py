@@ -56,22 +56,25 @@ def _bar(run: Listed) -> str:
     return f'<div class="progress">{parts}</div>'
 
 
+def _moment(at_s: float | None) -> str:
+    if at_s is None:
+        return "–"
+    return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(at_s))
+
+
 def _row(run: Listed) -> str:
     if run.trouble:
         return (
             f"<tr><td>{escape(run.name)}</td><td>unreadable</td>"
             f'<td colspan="5">{escape(run.trouble)}</td></tr>'
         )
-    started = "–"
-    if run.begun_s is not None:
-        started = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(run.begun_s))
     cells = (
         f'<a href="/runs/{quote(run.name, safe="")}">{escape(run.name)}</a>',
         f'<span class="state t-{tone_of(run.state)} tone">{escape(run.state)}</span>',
         f"{run.finished:,} of {run.tasks:,}{_bar(run)}",
         f"{run.jobs:,}",
         escape(run.on),
-        started,
+        _moment(run.begun_s),
         span(run.took_s),
     )
     return f"<tr>{''.join(f'<td>{cell}</td>' for cell in cells)}</tr>"
