@@ -276,6 +276,9 @@ OPTIONS: dict[tuple[str, ...], dict[str, Callable[[Draw], str]]] = {
     ("forecast",): {
         "--nodes": lambda d: bad_whole(d, 1, _NODES),
         "--time": lambda d: d.choice(["0", bad_time(d)]),
+        "--part": lambda d: d.choice(["0", "1", "nan", "95", "half"]),
+        "--confidence": lambda d: d.choice(["0", "1", "-0.5", "inf", "sure"]),
+        "--start-at": lambda d: d.choice(["soon", "25:00", "2030-13-01", "2030-05-01 99:00"]),
     },
     ("pool", "lab"): {
         "--nodes": lambda d: bad_whole(d, 1, _NODES),

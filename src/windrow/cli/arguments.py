@@ -10,12 +10,15 @@ import math
 import os
 import re
 from collections.abc import Callable, Iterable
+from datetime import datetime, timedelta
 
 from windrow.errors import UserError
 from windrow.model import parse_duration
 from windrow.model.bounds import COUNT_MAX, DURATION_S_MAX, NAME_BYTES_MAX, NODES_MAX, SEED_MAX
 from windrow.model.size import parse_size
 
+_CLOCK = re.compile(r"([01]?\d|2[0-3]):[0-5]\d")
+_DATE = re.compile(r"\d{4}-\d\d-\d\d")
 _WHOLE = re.compile(r"\s*[+-]?[0-9]{1,30}\s*")
 
 
@@ -82,6 +85,32 @@ def some_time_s(text: str) -> float:
             f"{_shown(text)} is not a time from 1s to {DURATION_S_MAX // 86400:,}d"
         )
     return seconds
+
+
+def instant(text: str) -> Callable[[float], float]:
+    """What turns now into the moment meant by `18h` (from now), `08:00` (the next) or
+    `2030-05-01 08:00` (local time)."""
+    if _CLOCK.fullmatch(text):
+        return lambda now_s: _next(text, now_s)
+    if _DATE.match(text):
+        try:
+            moment = datetime.fromisoformat(text)
+        except ValueError as error:
+            raise argparse.ArgumentTypeError(f"{_shown(text)}: {error}") from None
+        return lambda _: moment.timestamp()
+    try:
+        seconds = parse_duration(text)
+    except UserError:
+        raise argparse.ArgumentTypeError(
+            f"{_shown(text)} is no time: 18h (from now), 08:00, or 2030-05-01 08:00"
+        ) from None
+    return lambda now_s: now_s + seconds
+
+
+def _next(clock: str, now_s: float) -> float:
+    now = datetime.fromtimestamp(now_s)
+    today = datetime.combine(now.date(), datetime.strptime(clock, "%H:%M").time())
+    return (today if today > now else today + timedelta(days=1)).timestamp()
 
 
 def size_bytes(text: str) -> int:

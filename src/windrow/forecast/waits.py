@@ -73,6 +73,17 @@ class Bound:
     what: str
 
 
+@dataclass(frozen=True, slots=True)
+class Level:
+    """What a bound is to hold for: that part of such jobs, with that confidence."""
+
+    part: float = 0.5
+    confidence: float = 0.95
+
+
+USUAL = Level()
+
+
 class History:
     """A small database of past waits, shared by all runs of a user. Made if it is missing."""
 
@@ -117,9 +128,7 @@ class History:
         queue: str,
         jobs: Iterable[tuple[int, int]],
         at_s: float,
-        *,
-        quantile: float = 0.5,
-        confidence: float = 0.95,
+        level: Level = USUAL,
     ) -> list[Bound | None]:
         """A bound for each (nodes, requested time) submitted at `at_s`; None if too few have
         started so far."""
@@ -127,16 +136,37 @@ class History:
         keys = [_classes(nodes, requested, at_s) for nodes, requested in jobs]
         with self._file.visit() as database:
             for key in dict.fromkeys(keys):
-                found[key] = self._bound(database, queue, key, quantile, confidence)
+                found[key] = self._bound(database, queue, key, level)
         return [found[key] for key in keys]
+
+    def last_submission_s(
+        self, queue: str, job: tuple[int, int], between: tuple[float, float], level: Level = USUAL
+    ) -> float | None:
+        """The last moment, from the first of two on, at which a job may be submitted that is to
+        start by the second; None if there is none, or if too little is known.
+
+        Bounds change with the time of day alone, so of each stretch of equal bounds only its last
+        moment that is early enough counts.
+        """
+        now_s, start_s = between
+        end_s = start_s
+        while end_s > now_s:
+            begin_s = max(now_s, _stretch_before(end_s))
+            (bound,) = self.bounds(queue, [job], begin_s, level)
+            if bound is None:
+                return None
+            latest_s = min(end_s - 1, start_s - bound.wait_s)
+            if latest_s >= begin_s:
+                return latest_s
+            end_s = begin_s
+        return None
 
     def _bound(
         self,
         database: sqlite3.Connection,
         queue: str,
         key: tuple[int, int, int],
-        quantile: float,
-        confidence: float,
+        level: Level,
     ) -> Bound | None:
         values = dict(zip(_CLASSES[0][0], key, strict=True))
         for columns, what in _CLASSES:
@@ -146,7 +176,7 @@ class History:
                 f"SELECT wait_s FROM waits WHERE {where} {newest_first}",
                 (queue, *(values[column] for column in columns), self.last),
             ).fetchall()
-            place = order_statistic(len(rows), quantile, confidence)
+            place = order_statistic(len(rows), level.part, level.confidence)
             if place is not None:
                 return Bound(
                     math.ceil(sorted(wait for (wait,) in rows)[place - 1]), len(rows), what
@@ -170,9 +200,11 @@ class FromHistory:
         clock: Clock,
         fallback: Forecaster,
         formerly: str | None = None,
+        level: Level = USUAL,
     ) -> None:
         """`formerly`: the name under which waits were kept before; what stands there is used if
         nothing else is."""
+        self._level = level
         self._history = history
         self._queue = queue
         self._clock = clock
@@ -188,9 +220,9 @@ class FromHistory:
         """The bound for each job; `UNKNOWN_S` if too few such jobs have started."""
         jobs = list(zip(nodes.tolist(), requested_s.tolist(), strict=True))
         try:
-            bounds = self._history.bounds(self._queue, jobs, self._clock())
+            bounds = self._history.bounds(self._queue, jobs, self._clock(), self._level)
             if self._formerly != self._queue and None in bounds:
-                before = self._history.bounds(self._formerly, jobs, self._clock())
+                before = self._history.bounds(self._formerly, jobs, self._clock(), self._level)
                 bounds = [bound or older for bound, older in zip(bounds, before, strict=True)]
         except WindrowError as error:
             if not self._is_told:
@@ -229,6 +261,12 @@ def default_path() -> Path:
     if named:
         return Path(named)
     return user_folder("data") / "waits.sqlite"
+
+
+def _stretch_before(at_s: float) -> float:
+    """When the quarter of a day began that ends with this moment, or holds it."""
+    quarter_s = 6 * 3600
+    return (math.ceil(at_s / quarter_s) - 1) * quarter_s
 
 
 def _classes(nodes: int, requested_s: int, at_s: float) -> tuple[int, int, int]:

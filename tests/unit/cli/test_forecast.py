@@ -74,18 +74,21 @@ def test_json(capsys: pytest.CaptureFixture[str], queue: SimulatedQueue) -> None
                 "requested_s": 300,
                 "fits": True,
                 "wait_s": {"twin": 600, "system": 600, "history": None},
+                "submit_by_s": None,
             },
             {
                 "nodes": 8,
                 "requested_s": 300,
                 "fits": True,
                 "wait_s": {"twin": 1800, "system": 1800, "history": None},
+                "submit_by_s": None,
             },
             {
                 "nodes": 9,
                 "requested_s": 300,
                 "fits": False,
                 "wait_s": dict.fromkeys(("twin", "system", "history")),
+                "submit_by_s": None,
             },
         ],
         "past": [],
@@ -213,3 +216,24 @@ def test_the_queue_is_opened_by_its_name(
     command.run(parsed("--on", "slurm", "--json"))
     assert asked == ["local", "slurm"]
     assert capsys.readouterr().out.count('"usable_nodes": 8') == 2
+
+
+def test_when_to_submit_for_a_start_by_a_given_time(
+    capsys: pytest.CaptureFixture[str], queue: SimulatedQueue, own_history: Path
+) -> None:
+    waits = [PastWait(f"job-{n}", 2, 300, 0.0, 900.0) for n in range(20)]
+    History(own_history).record(queue.name, waits)
+    found = answered(capsys, queue, "--nodes", "2", "--time", "5m", "--start-at", "1h")
+    assert found["start_s"] == 3600
+    assert [one["submit_by_s"] for one in found["candidates"]] == [2700]
+    late = answered(capsys, queue, "--nodes", "2", "--time", "5m", "--start-at", "10m")
+    assert [one["submit_by_s"] for one in late["candidates"]] == [None]
+    words = parsed("--nodes", "2", "--time", "5m", "--start-at", "1h")
+    command.answer(queue, words, clock=lambda: 0.0)
+    assert "in time" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("text", ["soon", "25:00", "2030-13-01"])
+def test_a_time_that_is_none_is_refused(text: str) -> None:
+    with pytest.raises(UserError, match="--start-at"):
+        parsed("--start-at", text)

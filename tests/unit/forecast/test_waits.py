@@ -19,6 +19,7 @@ from windrow.forecast.waits import (
     Bound,
     FromHistory,
     History,
+    Level,
     PastWait,
     default_path,
     order_statistic,
@@ -165,7 +166,7 @@ def test_a_job_counts_once_and_survives_the_process(history: History) -> None:
     assert again.bounds("q", [(4, 3600)], MORNING_S) == [
         Bound(40, 5, "such jobs at this time of day")
     ]
-    assert again.bounds("q", [(4, 3600)], MORNING_S, quantile=0.1, confidence=0.4) == [
+    assert again.bounds("q", [(4, 3600)], MORNING_S, Level(0.1, 0.4)) == [
         Bound(0, 5, "such jobs at this time of day")
     ]
 
@@ -179,7 +180,7 @@ def test_the_forecaster_falls_back(history: History) -> None:
     assert stranger.known_s(nodes, requested).tolist() == [UNKNOWN_S] * 2
     assert stranger.waits_s(nodes, requested).tolist() == [12_345] * 2
     with pytest.raises(UserError, match="between 0 and 1"):
-        history.bounds("q", [(4, 3600)], MORNING_S, quantile=95)
+        history.bounds("q", [(4, 3600)], MORNING_S, Level(95))
 
 
 def test_files_that_are_no_database(tmp_path: Path) -> None:
@@ -209,7 +210,7 @@ def test_another_writer_is_waited_for_and_loses_nothing(history: History) -> Non
         other.execute("UPDATE waits SET wait_s = 2")
     other.close()
     history.record("q", jobs("b", [3, 3]))
-    assert history.bounds("q", [(4, 3600)], MORNING_S, quantile=0.5, confidence=0.4) == [
+    assert history.bounds("q", [(4, 3600)], MORNING_S, Level(0.5, 0.4)) == [
         Bound(2, 5, "such jobs at this time of day")
     ]
 

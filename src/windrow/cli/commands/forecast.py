@@ -7,11 +7,11 @@ import argparse
 import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from windrow.cli import options, terminal
-from windrow.cli.arguments import duration_s, node_count
+from windrow.cli.arguments import duration_s, instant, node_count, number
 from windrow.model import NEVER_S, format_duration
 from windrow.model.wording import count
 from windrow.queues.port import QueueError, place_of
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from windrow.forecast.base import Clock, Ints
     from windrow.forecast.ledger import Accuracy, PastPrediction
     from windrow.forecast.twin import Twin
+    from windrow.forecast.waits import Level
     from windrow.queues.port import Limits, Queue, Snapshot
 
 
@@ -44,6 +45,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     jobs("--nodes N,...", _numbers, help="(default: 1, and a quarter, half, all of them)")
     jobs("--time T,...", _times, dest="times_s", help="walltimes (default: 10m,1h,4h)")
     jobs("--policy", default="conservative", help="how the twin schedules")
+    past = options.adder(parser.add_argument_group("what history is asked"))
+    share = number(0.01, 0.99, what="a part")
+    past("--part P", share, 0.5, help="the part of such jobs that is to wait no longer")
+    past("--confidence C", share, 0.95, help="how sure that is to be")
+    past(
+        "--start-at T",
+        instant,
+        help="tell when each job has to be submitted to start by then: 18h (from now), 08:00, or "
+        "'2030-05-01 08:00'",
+    )
     options.add_json(parser, "instead of tables")
 
 
@@ -73,8 +84,17 @@ def answer(queue: Queue, args: argparse.Namespace, *, clock: Clock, past: Reader
     )  # one reading serves the whole command
     with terminal.waiting("reading the queue"):
         snapshot = twin.snapshot()
-        waits = _ask_all(queue, twin, clock, _jobs(queue, snapshot, args))
+        wanted = _jobs(queue, snapshot, args)
+        waits = _ask_all(queue, twin, clock, wanted, _level(args))
+        if args.start_at is not None:
+            start_s = args.start_at(clock())
+            waits = [
+                replace(one, submit_by_s=_submit_by_s(queue, one, (clock(), start_s), _level(args)))
+                for one in waits
+            ]
     facts = _facts(queue.name, snapshot, waits, list(past()))
+    if args.start_at is not None:
+        facts["start_s"] = start_s
     if args.json:
         terminal.print_json(facts)
     else:
@@ -105,6 +125,7 @@ class JobWaits:
     requested_s: int
     fits: bool
     wait_s: dict[str, int | None]
+    submit_by_s: float | None = None
 
     def cells(self) -> list[str]:
         """As a row of the table."""
@@ -135,6 +156,7 @@ def _tables(told: Mapping[str, Any]) -> Iterator[RenderableType]:
         yield terminal.text(
             f"never: wider than the {told['usable_nodes']} usable nodes", style="dim"
         )
+    yield from _start_table(told)
     if told["past"]:
         yield terminal.heading("Past predictions")
         yield _error_table(told["past"])
@@ -182,7 +204,65 @@ def _default_times_s(longest_s: int | None) -> list[int]:
     return [seconds for seconds in _TIMES_S if seconds <= longest_s] or [longest_s]
 
 
-def _ask_all(queue: Queue, twin: Twin, clock: Clock, jobs: tuple[Ints, Ints]) -> list[JobWaits]:
+def _level(args: argparse.Namespace) -> Level:
+    from windrow.forecast.waits import Level
+
+    return Level(args.part, args.confidence)
+
+
+def _submit_by_s(
+    queue: Queue, job: JobWaits, between: tuple[float, float], level: Level
+) -> float | None:
+    """The last moment at which history lets the job start in time; None if there is none."""
+    from windrow.forecast.waits import History, default_path
+
+    if not (job.fits and default_path().exists()):
+        return None
+    history = History(default_path())
+    wanted = (job.nodes, job.requested_s)
+    return history.last_submission_s(place_of(queue), wanted, between, level)
+
+
+def _start_table(told: Mapping[str, Any]) -> Iterator[RenderableType]:
+    """When to submit each job, if that was asked."""
+    if "start_s" not in told:
+        return
+    yield terminal.heading(f"To start by {_moment(told['start_s'])}")
+    ahead_s = told["start_s"] - told["at_s"]
+    rows = [
+        (
+            f"{job.nodes:,}",
+            format_duration(job.requested_s),
+            _latest_words(job.submit_by_s),
+            _in_time_words(job.wait_s.get("twin"), ahead_s),
+        )
+        for job in told["candidates"]
+    ]
+    heads = ("nodes", "time", "submit by (history)", "submitted now (twin)")
+    yield terminal.table(heads, rows, ">")
+
+
+def _latest_words(submit_by_s: float | None) -> str:
+    if submit_by_s is None:
+        return "not known, or too late"
+    return _moment(submit_by_s)
+
+
+def _in_time_words(wait_s: float | None, ahead_s: float) -> str:
+    if wait_s is None:
+        return "-"
+    if wait_s <= ahead_s:
+        return "in time"
+    return "too late"
+
+
+def _moment(at_s: float) -> str:
+    return time.strftime("%a %d %b %H:%M", time.localtime(at_s))
+
+
+def _ask_all(
+    queue: Queue, twin: Twin, clock: Clock, jobs: tuple[Ints, Ints], level: Level
+) -> list[JobWaits]:
     """What every source says of these jobs."""
     from windrow.forecast.base import UNKNOWN_S
     from windrow.forecast.system import System
@@ -194,7 +274,9 @@ def _ask_all(queue: Queue, twin: Twin, clock: Clock, jobs: tuple[Ints, Ints]) ->
             break
     answers = {"twin": twin.waits_s(*jobs).tolist(), "system": system.known_s(*jobs).tolist()}
     if default_path().exists():  # a question makes no files
-        source = FromHistory(History(default_path()), place_of(queue), clock, twin, queue.name)
+        source = FromHistory(
+            History(default_path()), place_of(queue), clock, twin, queue.name, level
+        )
         answers["history"] = source.known_s(*jobs).tolist()
     found = []
     for i, (nodes, requested_s) in enumerate(zip(jobs[0].tolist(), jobs[1].tolist(), strict=True)):
