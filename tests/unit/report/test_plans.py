@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import re
-from itertools import pairwise
+from itertools import accumulate, pairwise
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -13,7 +13,7 @@ from tests.unit.report import told_runs as run
 from windrow.model import Task, Workflow
 from windrow.report.run.about import next_commands
 from windrow.report.run.candidates import why
-from windrow.report.run.columns import templates
+from windrow.report.run.columns import columns_of, templates
 from windrow.report.run.kinds import kind_edges, longest_chain
 from windrow.report.run.planned import miss, planned, planned_jobs
 from windrow.story import events as e
@@ -132,3 +132,12 @@ def test_what_to_type_next_names_run_and_task_as_a_shell_takes_them() -> None:
         line for line, _ in next_commands(run.told(workflow, records, until_s=1018, state="failed"))
     ]
     assert commands == ["windrow resume toy-1", "windrow logs 'a b' --run toy-1"]
+
+
+def test_starts_are_written_as_the_time_since_the_one_before() -> None:
+    records = run.one_job(3)
+    for task, at_s in enumerate((1016, 1016, 1030)):
+        records += [run.task_started(at_s, 0, task), run.finished(at_s + 5, task, at_s)]
+    told = run.told(run.independent(3), records, until_s=1040, state="complete")
+    starts = columns_of(told)["attempts"]["start_ms"]
+    assert list(accumulate(starts)) == [16_000, 16_000, 30_000]

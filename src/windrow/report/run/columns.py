@@ -177,7 +177,7 @@ def _attempts(told: RecordedRun, about: About) -> Columns:
 
 def _steps(times: Sequence[int]) -> list[int]:
     """From each to the next; the first from 0."""
-    return [now - last for now, last in pairwise([0, *times])]
+    return [now - before for before, now in pairwise([0, *times])]
 
 
 def _places(every: Sequence[TaskAttempt]) -> Columns:
