@@ -334,6 +334,11 @@ NEW = {
     "output shows up late": "worse,few",
     "blocks rot": "worse,few",
     "file system stumbles": "worse,few",
+    "a file is gone when it is to move": "far,few",
+    "user cancels a task": "users,few",
+    "user changes a task": "users,few",
+    "user runs a task again": "users,few",
+    "user holds the run open": "users,few",
 }
 """Kinds of faults, each with a world that has what it needs."""
 FAULTS: dict[str, tuple[str, tuple[tuple[str, str], ...]]] = {
