@@ -680,6 +680,7 @@ class World:
         self.exercised[Invariant.WITHIN] += limit_s < inf
         if ran_s > limit_s + _LATE_END_S:
             raise Violation(f"task {order.task} ran for {ran_s} s, and may for {limit_s} s")
+        self._check_recalled(order.task)
         self.newest += order.outputs
         self.finished_s[order.task] = self.now_s
 
@@ -688,6 +689,16 @@ class World:
         path.unlink()
         self.deleted.add(path.name)
         self.missing.add(path.name)
+
+    def _check_recalled(self, task: int) -> None:
+        """It was not cancelled long ago. Of jobs of which the run knows."""
+        since_s = self.wishes.cancelled_s.get(task)
+        if since_s is None or self.was_unseen:
+            return
+        self.exercised[Invariant.RECALLED] += 1
+        if self.now_s > max(since_s, self.quiet_s, self.full_until_s) + ENDS_S:
+            took_s = self.now_s - since_s
+            raise Violation(f"task {task} finishes, which was cancelled {took_s} s ago")
 
     def came(self, paths: Iterable[str]) -> None:
         """These are among the shared files."""
