@@ -20,11 +20,12 @@ from dataclasses import dataclass, field, replace
 
 from windrow.model import Runnable, Step
 
+_OUTPUTS = "its outputs changed"
 _STRICT = (("-euo", "pipefail", "-c"), ("-eu", "-c"))
 
 FindChange = Callable[[int], str | None]
-"""Which outside input of a task of the old run has changed since the task read it; None: none
-has."""
+"""Which outside input of a task of the old run has changed since the task read it, in words that
+go on after "its input"; None: none has."""
 
 
 @dataclass(frozen=True)
@@ -42,6 +43,8 @@ class Changes:
     """Tasks that had finished and run again because of another one, and which."""
     edited: dict[int, str] = field(default_factory=dict)
     """Tasks that had not finished and of which something changed, and what."""
+    accepted: list[int] = field(default_factory=list)
+    """Tasks of which something changed, and which stay finished since the user wants that."""
     added: tuple[int, ...] = ()
     removed: tuple[str, ...] = ()
     """Tasks of the old run that are gone, by id."""
@@ -60,10 +63,12 @@ def changes(
     is_done: Callable[[int], bool],
     find_change: FindChange,
     planned: Callable[[Runnable], Runnable] = lambda runnable: runnable,
+    accepts: Callable[[str], bool] = lambda _: False,
 ) -> Changes:
     """Compare. `is_done`: whether a task of the old run, by its old number, has finished.
 
-    `planned`: the new workflow with the needs that its tasks would have in the old run.
+    `planned`: the new workflow with the needs that its tasks would have in the old run. `accepts`:
+    whether the user takes what a task made as it is, whatever has changed but the files' names.
     """
     as_run = planned(new)
     names = new.workflow.ids
@@ -84,10 +89,14 @@ def changes(
         why = _difference(old, before, new, task)
         is_same = is_same and why is None and not _needs_differ(old, before, as_run, task)
         if is_done(before):
-            _sort_out(found, task, before, why or _changed_input(find_change, before), roots)
+            own = why or _changed_input(find_change, before)
+            if own is not None and why != _OUTPUTS and accepts(names[task]):
+                found.accepted.append(task)
+                own = None
+            _sort_out(found, task, before, own, roots)
         elif why is not None:
             found.edited[task] = why
-    is_same = is_same and not found.again and not found.dependents
+    is_same = is_same and not (found.again or found.dependents or found.accepted)
     return replace(found, is_same=is_same)
 
 
@@ -110,7 +119,7 @@ def _sort_out(
 def _changed_input(find_change: FindChange, before: int) -> str | None:
     if (file := find_change(before)) is None:
         return None
-    return f"its input {file} changed"
+    return f"its input {file}"
 
 
 def _difference(old: Runnable, before: int, new: Runnable, task: int) -> str | None:
@@ -123,7 +132,7 @@ def _difference(old: Runnable, before: int, new: Runnable, task: int) -> str | N
     if _files(old, before, are_inputs=True) != _files(new, task, are_inputs=True):
         return "its inputs changed"
     if _files(old, before, are_inputs=False) != _files(new, task, are_inputs=False):
-        return "its outputs changed"
+        return _OUTPUTS
     if _plain(was) != _plain(now):
         return "its command changed"
     if dict(was.env) == dict(now.env):

@@ -11,7 +11,7 @@ that dies in between leaves either the old run as it was, or a new one that says
 
 import stat
 import time
-from collections.abc import Container, Mapping
+from collections.abc import Callable, Container, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -19,12 +19,15 @@ from pathlib import Path
 from windrow.app import live_runs
 from windrow.app.changes import Changes, changes
 from windrow.app.execute import Prepared, drive, managed, prepare, start_run
+from windrow.app.relocating import relocate
 from windrow.app.runs import RunPaths, RunView, all_runs, facts_of, find_own_run, grown
+from windrow.app.task_names import chosen_tasks
 from windrow.errors import InputError, UserError, WindrowError
 from windrow.formats import read_runnable as read_workflow_file
 from windrow.model import Runnable, WorkflowError
+from windrow.records.contents import Contents
 from windrow.records.lock import RunLock
-from windrow.records.runnable_file import inputs_at, made_files, outside_inputs
+from windrow.records.runnable_file import made_files, outside_inputs
 from windrow.storage.lifetimes import without_intermediate
 from windrow.story import events as e
 from windrow.story.journal import Record, RunJournal
@@ -44,16 +47,25 @@ class Standing:
     """Finished tasks that would run again because files are gone; numbered as in the file, if
     that has changed."""
     unread: str = ""
+    is_moved: bool = False
+    """Whether its project is elsewhere now, so that a new run has to continue it."""
 
     @property
     def is_same(self) -> bool:
         """Whether the run can continue as it is."""
+        if self.is_moved and self.changes is not None and not self._is_done:
+            return False
         return self.changes is None or self.changes.is_same
+
+    @property
+    def _is_done(self) -> bool:
+        assert self.changes is not None
+        return self.changes.is_same and self.told.story.is_complete and not self.lost
 
     @property
     def to_run(self) -> int:
         """How many tasks would run now."""
-        if self.changes is not None and not self.changes.is_same:
+        if self.changes is not None and not self.is_same:
             return self.changes.to_run + len(self.lost)
         story = self.told.story
         out = story.count(TaskState.FINISHED) + story.count(TaskState.CANCELLED)
@@ -65,8 +77,19 @@ class Standing:
         return self.is_same and self.to_run == 0 and not self.told.story.elsewhere
 
 
-def standing(told: RunView) -> Standing:
-    """How the run stands beside its file. Nothing is changed."""
+def standing(told: RunView, accept: Sequence[str] = ()) -> Standing:
+    """How the run stands beside its file. Nothing is changed. `accept`: patterns of tasks whose
+    results are taken as they are. UserError if one means no task."""
+    move = relocate(told)
+    workflow = told.runnable.workflow
+    accepted = {workflow.ids[n] for n in chosen_tasks(workflow, accept, told.paths.name)}
+    found = _standing(told, move.path if move else str, accepted.__contains__)
+    return replace(found, is_moved=move is not None)
+
+
+def _standing(
+    told: RunView, here: Callable[[str], str], accepts: Callable[[str], bool]
+) -> Standing:
     story = told.story
     runnable = told.runnable
     file = told.facts.request.workflow
@@ -82,13 +105,14 @@ def standing(told: RunView) -> Standing:
     except WindrowError as error:
         return Standing(told, None, _lost(told), str(error))
     made = made_files(runnable)
-    before = inputs_at(told.paths.inputs)
+    contents = Contents(told.paths.inputs, told.paths.hashes, here)
     found = changes(
         runnable,
         new,
         lambda task: story.tasks[task].state is TaskState.FINISHED,
-        lambda task: _changed(told, task, made, before),
+        lambda task: _changed(told, task, made, contents),
         lambda same: _planned(told, same, len(read.workflow)),
+        accepts,
     )
     if found.is_same:
         return Standing(told, found, _lost(told))
@@ -118,13 +142,11 @@ def _lost(told: RunView) -> tuple[LostFile, ...]:
     return tuple(lost_files(told.runnable, left, done.__getitem__, results=is_home))
 
 
-def _changed(
-    told: RunView, task: int, made: Container[str], before: Mapping[str, tuple[int, int]]
-) -> str | None:
-    """An input of a finished task that no task makes, and that is another than when the task read
-    it.
+def _changed(told: RunView, task: int, made: Container[str], contents: Contents) -> str | None:
+    """Of an input of a finished task that no task makes, and that is another than when the task
+    read it, that it changed.
 
-    By time and size. One that is gone says nothing: the task that needs it will.
+    One that is gone says nothing: the task that needs it will.
     """
     started_s = _finished(told, task).started_s
     for name, path in outside_inputs(told.runnable, task, made):
@@ -135,8 +157,8 @@ def _changed(
         if not stat.S_ISREG(found.st_mode):  # folders change whenever something is put into them
             continue
         now = (found.st_size, found.st_mtime_ns)
-        if found.st_mtime > started_s or before.get(str(path), now) != now:
-            return name
+        if why := contents.why_changed(str(path), name, now, started_s):
+            return why
     return None
 
 
@@ -184,10 +206,11 @@ def plan_to_continue(told: RunView, now: Standing) -> tuple[Prepared, list[e.Eve
     return prepared, [*past, e.RunBegan(at_s), *undone]
 
 
-def continued_run(told: RunView, *, wait_s: float) -> RunPaths:
+def continued_run(told: RunView, *, wait_s: float, accept: Sequence[str] = ()) -> RunPaths:
     """A new run that continues this one with the workflow file as it is now. Jobs of the old one
-    are stopped first."""
-    if any(not job.outcome for job in told.story.jobs.values()):
+    are stopped first. `accept` as for `standing`."""
+    relocate(told)
+    if told.move is None and any(not job.outcome for job in told.story.jobs.values()):
         with managed(told.paths, wait_s=wait_s, writes=False) as manager:
             manager.stop()
             drive(manager)
@@ -195,7 +218,7 @@ def continued_run(told: RunView, *, wait_s: float) -> RunPaths:
     try:
         told.refresh()
         refuse_continued(told)
-        now = standing(told)
+        now = standing(told, accept)
         if now.changes is None:
             raise UserError(f"{now.unread}; correct the workflow file, then resume again")
         found = now.changes

@@ -7,7 +7,7 @@ import os
 import secrets
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import asdict, dataclass, replace
 from functools import cache, cached_property
 from pathlib import Path
@@ -53,8 +53,17 @@ from windrow.model import Runnable, Workflow
 from windrow.model.runnable import refuse_missing_inputs
 from windrow.model.site import Site
 from windrow.queues.port import Checked, Limits, QueueError
+from windrow.records.contents import Recorder, record_small
 from windrow.records.lock import RunLock
-from windrow.records.runnable_file import read_runnable, record_of, write_inputs, write_runnable
+from windrow.records.runnable_file import (
+    inputs_at,
+    made_files,
+    outside_inputs,
+    read_runnable,
+    record_of,
+    write_inputs,
+    write_runnable,
+)
 from windrow.storage.lifetimes import without_intermediate
 from windrow.story import events as e
 from windrow.story.journal import Record, RunJournal
@@ -341,6 +350,7 @@ def start_run(
         own = len(runnable.workflow) - added
         write_runnable(paths.workflow, runnable, own)
         write_inputs(paths.inputs, runnable)
+        record_small(paths.hashes, inputs_at(paths.inputs))
         if any(step.checkpoint for step in runnable.steps):
             from windrow.app.checkpoint_files import hand_over  # noqa: PLC0415
 
@@ -424,7 +434,8 @@ def managed(
             journal.set_fact("trouble", "")  # that of an earlier manager
         if writes:
             _enter(paths, manager, facts)
-        yield manager
+        with _recorded(paths, manager) if writes else nullcontext():
+            yield manager
         left = ""
         if manager.is_over:
             left = manager.dispatch.clean_up(manager.core)
@@ -465,6 +476,27 @@ def _keep_observations(manager: Manager) -> None:
     for outpost in manager.outposts:
         if outpost.readings is not None:
             outpost.readings.keep()
+
+
+@contextmanager
+def _recorded(paths: RunPaths, manager: Manager) -> Iterator[None]:
+    """What its tasks read and none makes is recorded while the run goes on."""
+    contents = Recorder(paths.inputs, paths.hashes)
+    made = made_files(manager.dispatch.runnable)
+    told = manager.on_records
+
+    def hear(records: Sequence[Record]) -> None:
+        told(records)
+        for record in records:
+            if isinstance(record.event, e.TaskFinished):
+                read = outside_inputs(manager.dispatch.runnable, record.event.task, made)
+                contents.hear(path for _, path in read)
+
+    manager.on_records = hear
+    try:
+        yield
+    finally:
+        contents.close(is_over=manager.is_over)
 
 
 def _manager(

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 from windrow.agent.folder import RunFolder
 from windrow.app.facts import RunFacts
 from windrow.app.ownership import of_your_own, refuse_foreign, refuse_shared, refuse_unreadable
+from windrow.app.relocating import Move, workflow_of
 from windrow.deletion import discard_tree, move
 from windrow.errors import NothingBegun, OutsideError, UserError, WindrowError, unknown_name
 from windrow.files import Inside, disk_faults
@@ -71,6 +72,8 @@ class RunPaths:
     inputs = Inside("inputs.json")
     """Size and time of each file that tasks read and no task makes, as they were when the run was
     made."""
+    hashes = Inside("hashes.json")
+    """What was in them (`records.contents`)."""
     lock = Inside("lock")
     """Held by the run's manager."""
     stop = Inside("stop")
@@ -328,6 +331,8 @@ class RunView(JournalView[RunJournal]):
     ) -> None:
         """`runnable`: the workflow that the run was made of, if this process knows it."""
         self.paths = paths
+        self.move: Move | None = None
+        """How its project was moved, if it is looked at as if it had run where it is now."""
         self._first = runnable
         self._asks_agents = asks_agents
         self._unread: Unread | None = None
@@ -550,7 +555,7 @@ def latest_of(workflow: Path, root: Path) -> RunView | None:
     file = str(workflow.absolute())
     latest: RunView | None = None
     for paths in all_runs(root):
-        if facts_of(paths).workflow != file:
+        if workflow_of(facts_of(paths), root.absolute()) != file:
             continue
         try:
             latest = RunView(paths)
@@ -568,7 +573,7 @@ def none_to_resume(workflow: Path, root: Path) -> UserError:
     """Why there is no latest run of this workflow file."""
     file = str(workflow.absolute())
     for paths in reversed(all_runs(root)):
-        if facts_of(paths).workflow == file:
+        if workflow_of(facts_of(paths), root.absolute()) == file:
             try:
                 RunView(paths)
             except WindrowError as error:

@@ -9,23 +9,25 @@ from windrow.errors import UserError
 from windrow.model.wording import count, listed
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from windrow.app.continuing import Standing
     from windrow.app.runs import RunView
     from windrow.model import Workflow
 
 
-def go_on(told: RunView, *, detached: bool, as_json: bool) -> int:
+def go_on(told: RunView, *, detached: bool, as_json: bool, accept: Sequence[str] = ()) -> int:
     """Continue the run, as it is or, if its file has changed, by a new one."""
     from windrow.app.continuing import continued_run, refuse_continued, refuse_moved, standing
     from windrow.report.run.explanation import change_lines
     from windrow.report.run.view import status_view
 
     refuse_continued(told)
-    refuse_moved(told)
     paths = told.paths
     if told.holder is None:
-        now = standing(told)
+        now = standing(told, accept)
         if now.unread:
+            refuse_moved(told)
             terminal.say(
                 f"{now.unread}; {paths.name} continues with the workflow as it was started"
             )
@@ -38,8 +40,10 @@ def go_on(told: RunView, *, detached: bool, as_json: bool) -> int:
             assert now.changes is not None
             for line in change_lines(now.changes):
                 terminal.say(line)
+            if now.is_moved:
+                terminal.say(f"{paths.name} ran in another folder; its results count here")
             terminal.say(_what_stays(len(now.changes.kept), now.changes.to_run))
-            paths = continued_run(told, wait_s=managing.PATIENCE_S)
+            paths = continued_run(told, wait_s=managing.PATIENCE_S, accept=accept)
             terminal.say(f"{paths.name} continues {told.paths.name}")
     told.close()
     if detached:
@@ -51,15 +55,14 @@ def _what_stays(kept: int, to_run: int) -> str:
     return f"{count(kept, 'task')} {'stays' if kept == 1 else 'stay'} finished, {to_run:,} to run"
 
 
-def show_continuation(told: RunView, *, as_json: bool) -> None:
+def show_continuation(told: RunView, *, as_json: bool, accept: Sequence[str] = ()) -> None:
     """What `go_on` would do, and submit now. Nothing is written or submitted."""
-    from windrow.app.continuing import plan_to_continue, refuse_moved, standing
+    from windrow.app.continuing import plan_to_continue, standing
     from windrow.cli.queue_plan import show_prepared
     from windrow.report.run.explanation import change_lines
     from windrow.report.run.view import status_view
 
-    refuse_moved(told)
-    now = standing(told)
+    now = standing(told, accept)
     name = told.paths.name
     if now.unread:
         terminal.say(f"{now.unread}; {name} would continue with the workflow as it was started")
@@ -101,7 +104,8 @@ def choose(told: RunView, *, as_json: bool) -> int:
         terminal.say(f"{name} of this workflow is complete and up to date; nothing to do ({again})")
         return 0
     if not as_json:
-        reasons = "; ".join(_why_again(told, now, workflow)) or "its settings changed"
+        otherwise = "the project was moved" if now.is_moved else "its settings changed"
+        reasons = "; ".join(_why_again(told, now, workflow)) or otherwise
         of_all = f"{now.to_run:,} of {count(len(workflow), 'task')}"
         terminal.say(
             f"windrow: error: there is already a run of this workflow: {name}, {told.state}; "

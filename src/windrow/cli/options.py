@@ -139,6 +139,17 @@ def add_json(options: _Options, when: str = "instead of a table") -> None:
     )
 
 
+def add_accept(options: _Options) -> None:
+    """`--accept TASK`."""
+    options.add_argument(
+        "--accept",
+        action="append",
+        metavar="TASK",
+        help="keep what this task has made, though its command or inputs changed (may have *; may "
+        "be given again)",
+    )
+
+
 def add_html(
     options: _Options, *earlier: str, default: str | None = None, words: str = PAGE
 ) -> None:

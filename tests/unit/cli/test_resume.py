@@ -180,30 +180,29 @@ def test_without_its_file_a_run_continues_as_it_was(capsys: pytest.CaptureFixtur
     assert find_run(None).name == "m-1"
 
 
-def test_a_moved_or_copied_project_is_told_before_anything_starts(
+def test_a_moved_or_copied_project_is_continued_where_it_is(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["run", write("exit 3")]) == 1
     shutil.copytree(tmp_path / "p", tmp_path / "copy")
     (tmp_path / "p").rename(tmp_path / "q")
-    for place, how in (("q", "moved"), ("copy", "moved")):
+    for place in ("q", "copy"):
         monkeypatch.chdir(tmp_path / place)
         said(capsys)
-        assert main(["resume"]) == 2
+        assert main(["retry", "use"]) == 2
         words = said(capsys)
         assert (
-            f"m-1 was started in {tmp_path / 'p'} and has been {how} to {tmp_path / place}" in words
+            f"m-1 was started in {tmp_path / 'p'} and has been moved to {tmp_path / place}" in words
         )
-        assert (
-            "move it back, or start it from the beginning with windrow run "
-            f"{tmp_path / place / 'm.yaml'}" in words
-        )
-        assert len(RunView(find_run(None)).story.jobs) == 1
-    (tmp_path / "q").rename(tmp_path / "p")
-    assert main(["resume"]) == 2
-    assert f"has been copied to {tmp_path / 'copy'}" in said(capsys)
-    write(GOOD)
-    assert main(["run", "m.yaml"]) == 0
+        assert main(["resume"]) == 1
+        words = said(capsys)
+        assert "m-1 ran in another folder; its results count here" in words
+        assert "2 tasks stay finished, 2 to run" in words
+        write(GOOD)
+        assert main(["run", "m.yaml", "--resume"]) == 0
+        assert "2 tasks stay finished, 2 to run" in said(capsys)
+        assert main(["resume"]) == 0
+        assert "up to date" in said(capsys)
 
 
 @pytest.mark.parametrize("place", ["making", "marking"])

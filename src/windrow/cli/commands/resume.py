@@ -23,6 +23,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         size_bytes,
         help="a new limit, for a run that was started with --space and has no jobs",
     )
+    options.add_accept(parser)
     options.add_json(parser, "at the end instead of progress")
     parser.add_argument(NO_RETRY, action="store_true", help=argparse.SUPPRESS)
 
@@ -39,4 +40,6 @@ def run(args: argparse.Namespace) -> int:
         from windrow.app.space import change_space
 
         change_space(told, args.space)
-    return continuation.go_on(told, detached=args.detach, as_json=args.json)
+    return continuation.go_on(
+        told, detached=args.detach, as_json=args.json, accept=args.accept or ()
+    )

@@ -42,6 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="run every task again, even if there is a run of this workflow",
     )
+    options.add_accept(parser)
     options.add_json(parser, "at the end instead of progress")
 
 
@@ -135,6 +136,8 @@ def _run(args: argparse.Namespace) -> int:
 
     if args.add is not None:
         return _add_tasks(args)
+    if args.accept and not args.resume:
+        raise UserError("--accept says which results a run keeps that is continued; add --resume")
     if args.workflow is None:
         raise UserError("the following arguments are required: WORKFLOW; see windrow run --help")
     refuse_foreign_root(own_root())
@@ -150,7 +153,9 @@ def _run(args: argparse.Namespace) -> int:
         _say_where(earlier, args.on)
         if not args.resume:
             return continuation.choose(earlier, as_json=args.json)
-        return continuation.go_on(earlier, detached=args.detach, as_json=args.json)
+        return continuation.go_on(
+            earlier, detached=args.detach, as_json=args.json, accept=args.accept or ()
+        )
     with terminal.waiting(f"reading {args.workflow}"):
         prepared = prepare(_order_of(args))
     standing = notes_on_standing(prepared.runnable, own_root(), prepared.order.space)
@@ -196,7 +201,7 @@ def _show_plan(args: argparse.Namespace, earlier: RunView | None) -> int:
     from windrow.cli import continuation, queue_plan
 
     if earlier is not None and args.resume:
-        continuation.show_continuation(earlier, as_json=args.json)
+        continuation.show_continuation(earlier, as_json=args.json, accept=args.accept or ())
         return 0
     if earlier is not None and not args.again:
         terminal.say(

@@ -31,6 +31,10 @@ def change_lines(changes: Changes) -> list[str]:
     if total := len(changes.again) + len(changes.dependents):
         verb = _verb(total, "runs", "run")
         lines.append(f"{count(total, 'finished task')} {verb} again: {_which(changes)}")
+    if changes.accepted:
+        names = [ids[task] for task in changes.accepted]
+        verb = _verb(len(names), "stays", "stay")
+        lines.append(f"{count(len(names), 'changed task')} {verb} as accepted: {listed(names)}")
     if changes.edited:
         words = [f"{ids[task]} ({why})" for task, why in sorted(changes.edited.items())]
         lines.append(f"{count(len(changes.edited), 'unfinished task')} changed: {listed(words)}")
