@@ -135,6 +135,8 @@ def _difference(old: Runnable, before: int, new: Runnable, task: int) -> str | N
         return _OUTPUTS
     if _plain(was) != _plain(now):
         return "its command changed"
+    if was.inside != now.inside:
+        return "what it runs in changed"
     if dict(was.env) == dict(now.env):
         return None
     return "its environment changed"

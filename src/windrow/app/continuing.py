@@ -95,7 +95,7 @@ def _standing(
     file = told.facts.request.workflow
     added = [addition.event for addition in story.additions]
     try:
-        read = read_workflow_file(file)
+        read = read_workflow_file(file, told.facts.request.values)
         if told.facts.request.delete_intermediate:
             read = replace(read, workflow=without_intermediate(read.workflow))
         new = grown(read, [*added, *story.changes])

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import sys
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
@@ -214,7 +215,7 @@ def prepare(
     if order.strategy != AUTO or not _is_plain(order):
         strategy_of(order)
     runnable, times = filled(
-        runnable or read_workflow_file(order.workflow), order.guess_s, order.risk
+        runnable or read_workflow_file(order.workflow, order.values), order.guess_s, order.risk
     )
     if order.delete_intermediate:
         runnable = replace(runnable, workflow=without_intermediate(runnable.workflow))
@@ -345,6 +346,7 @@ def start_run(
     runnable = prepared.runnable
     root = root or own_root()
     live_runs.refuse_conflicts(root, prepared.order.workflow, runnable)
+    make_what_is_needed(runnable)
 
     def fill(paths: RunPaths) -> None:
         own = len(runnable.workflow) - added
@@ -364,6 +366,14 @@ def start_run(
         journal.close()
 
     return new_run(runnable.workflow.name, root, fill)
+
+
+def make_what_is_needed(runnable: Runnable) -> None:
+    """Environments that tasks run in, as far as they are not there."""
+    if any(step.made is not None for step in runnable.steps):
+        from windrow.app.environments import make_environments  # noqa: PLC0415  (few tasks have any)
+
+        make_environments(runnable.steps, lambda words: print(words, file=sys.stderr, flush=True))
 
 
 def _facts(prepared: Prepared, root: Path, continues: str | None) -> RunFacts:
@@ -434,6 +444,7 @@ def managed(
             journal.set_fact("trouble", "")  # that of an earlier manager
         if writes:
             _enter(paths, manager, facts)
+            make_what_is_needed(manager.dispatch.runnable)
         with _recorded(paths, manager) if writes else nullcontext():
             yield manager
         left = ""

@@ -10,7 +10,7 @@ import os
 import shlex
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +46,7 @@ class RunRequest:
     the most bytes that files may take; `guarantee`: what it has of those of all runs in `space_in`.
     `scratch`: disks of nodes, where `keep` does not stay. `share`: how what many tasks read comes
     there (`model.volume.WAYS`); empty: by each node for itself.
+    `values`: of `vars` of the workflow file.
     """
 
     workflow: Path
@@ -72,6 +73,7 @@ class RunRequest:
     risk: float = DEFAULT_RISK
     guess_s: float = GUESS_S
     shell: Mapping[str, str] | None = None
+    values: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def rules(self) -> CopyRules:

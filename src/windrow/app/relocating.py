@@ -36,12 +36,17 @@ class Move:
         """The same with all whole paths below the folder in it."""
         return words.replace(f"{self.old}/", f"{self.new}/")
 
+    def inside(self, words: str) -> str:
+        """The same with the folder itself in it, too, where a container is to see it."""
+        return self.text(words).replace(f"places=({self.old}", f"places=({self.new}")
+
     def step(self, step: Step) -> Step:
         """The same task here."""
         return replace(
             step,
             workdir=self.path(step.workdir),
             command=tuple(map(self.text, step.command)),
+            inside=tuple(map(self.inside, step.inside)),
             env=tuple((name, self.text(value)) for name, value in step.env),
             mounts=tuple(
                 m._replace(before=self.path(m.before), after=self.path(m.after))

@@ -15,7 +15,7 @@ import time
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -333,6 +333,8 @@ class RunView(JournalView[RunJournal]):
         self.paths = paths
         self.move: Move | None = None
         """How its project was moved, if it is looked at as if it had run where it is now."""
+        self.values: Mapping[str, str] = {}
+        """Of `vars` of its workflow file, if the user wants others now."""
         self._first = runnable
         self._asks_agents = asks_agents
         self._unread: Unread | None = None
@@ -378,6 +380,9 @@ class RunView(JournalView[RunJournal]):
 
     def _take_facts(self, facts: Mapping[str, Any]) -> None:
         self.facts = RunFacts.read(facts)
+        if self.values:
+            values = {**self.facts.request.values, **self.values}
+            self.facts = replace(self.facts, request=replace(self.facts.request, values=values))
 
     def _hear(self, record: Record) -> None:
         self.story.hear(record)

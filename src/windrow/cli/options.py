@@ -139,6 +139,24 @@ def add_json(options: _Options, when: str = "instead of a table") -> None:
     )
 
 
+def _assignment(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not name or not equals or "\0" in value:
+        raise argparse.ArgumentTypeError(f"{text!r} is not NAME=VALUE")
+    return name, value
+
+
+def add_set(options: _Options) -> None:
+    """`--set NAME=VALUE`."""
+    options.add_argument(
+        "--set",
+        action="append",
+        type=_assignment,
+        metavar="NAME=VALUE",
+        help="what a name in vars of the workflow file stands for (may be given again)",
+    )
+
+
 def add_accept(options: _Options) -> None:
     """`--accept TASK`."""
     options.add_argument(

@@ -46,13 +46,14 @@ def read_simulated(
     )
 
 
-def read_runnable(path: AnyPath) -> Runnable:
+def read_runnable(path: AnyPath, values: Mapping[str, str] | None = None) -> Runnable:
     """The workflow with what to execute for each task; commands of WfFormat and DAX run in the
-    file's folder.
+    file's folder. `values`: what names in `vars` of a native file stand for, in place of what it
+    says.
 
     InputError, as from `read_workflow`, and if tasks have no commands.
     """
-    found = _read(path)
+    found = _read(path, values=values)
     if isinstance(found, Runnable):
         return found
     try:
@@ -98,11 +99,13 @@ def _refuse_places(path: AnyPath, found: Runnable) -> None:
                 raise InputError(path, f"{workflow.ids[task]} writes {name}, {why}", fix=fix)
 
 
-def _read(path: AnyPath, run: Runnable | None = None) -> Workflow | Runnable:
+def _read(
+    path: AnyPath, run: Runnable | None = None, values: Mapping[str, str] | None = None
+) -> Workflow | Runnable:
     """What the file holds, if its names can be shown. InputError if one could steer a terminal
     or break a line."""
     try:
-        found = _parsed(path, run)
+        found = _parsed(path, run, values)
     except WorkflowError as error:
         raise InputError(path, str(error)) from None
     if isinstance(found, Runnable):
@@ -117,10 +120,15 @@ def _read(path: AnyPath, run: Runnable | None = None) -> Workflow | Runnable:
     return found
 
 
-def _parsed(path: AnyPath, run: Runnable | None) -> Workflow | Runnable:
+def _parsed(
+    path: AnyPath, run: Runnable | None, values: Mapping[str, str] | None = None
+) -> Workflow | Runnable:
     """Each format is loaded if a file has it. If it adds to a `run`, that one's tasks are
     behind its own."""
     outside = () if run is None else run.workflow.ids
+    if values and format_suffix(path) not in (".yaml", ".yml"):
+        fix = "write it as a native workflow"
+        raise InputError(path, "has no vars that could be set", fix=fix)
     match format_suffix(path):
         case ".json":
             from windrow.formats.wfformat.reader import read_wfformat
@@ -133,7 +141,7 @@ def _parsed(path: AnyPath, run: Runnable | None) -> Workflow | Runnable:
         case ".yaml" | ".yml":
             from windrow.formats.native.reader import read_native
 
-            return read_native(path, run)
+            return read_native(path, run, values)
     raise _unknown(path, "a workflow", _WORKFLOWS)
 
 

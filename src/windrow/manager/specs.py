@@ -29,7 +29,7 @@ def task_spec(runnable: Runnable, number: int, shared: Collection[str], **more: 
         task=number,
         id=task.id,
         kind=task.kind,
-        command=step.command,
+        command=(*step.inside, *step.command),
         workdir=step.workdir,
         env=dict(step.env),
         inputs=task.inputs,
@@ -45,7 +45,7 @@ def task_spec(runnable: Runnable, number: int, shared: Collection[str], **more: 
         checkpoint=step.checkpoint,
         mounts=step.mounts,
         extracts=step.extracts,
-        elsewhere=step.elsewhere,
+        elsewhere=_behind(len(step.inside), step.elsewhere),
         shared=tuple(name for name in task.outputs if name in shared),
         temporary=tuple(file.id for file in made if file.keep is False),
         priority=task.rules.priority,
@@ -54,6 +54,15 @@ def task_spec(runnable: Runnable, number: int, shared: Collection[str], **more: 
         stops=task.rules.stops,
         **more,
     )
+
+
+def _behind(
+    words: int, elsewhere: tuple[tuple[int, int, int], ...]
+) -> tuple[tuple[int, int, int], ...]:
+    """The same places in arguments if that many words stand before the command."""
+    if not words:
+        return elsewhere
+    return tuple((at + words if at >= 0 else at, place, out) for at, place, out in elsewhere)
 
 
 def clean_up(

@@ -10,11 +10,20 @@ from collections.abc import Callable, Container, Iterable, Sequence
 from dataclasses import dataclass, replace
 from math import ceil
 from pathlib import Path
+from typing import NamedTuple
 
 from windrow.errors import InputError
 from windrow.model.checkpoint import Checkpoint
 from windrow.model.volume import Extract, VolumeMount
 from windrow.model.workflow import File, Task, Workflow, WorkflowError, whole_path
+
+
+class Made(NamedTuple):
+    """An environment of this kind (`venv` or `conda`), in this folder, made of what a file says."""
+
+    kind: str
+    path: str
+    source: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +44,9 @@ class Step:
     done; None: if it is ended, all is lost. `mounts`: volumes that it sees; `extracts`: what is
     taken out of them when it has succeeded. `limit_s`: an attempt that runs for longer is ended,
     and has failed; 0: there is no limit. `worker`: a program that is started once on each node, and
-    starts such tasks by forking; a Python command line.
+    starts such tasks by forking; a Python command line. `inside`: words that stand
+    before the command, and let it run in something else; `made`: an environment that has to be made
+    for that before the run.
     """
 
     command: tuple[str, ...]
@@ -51,6 +62,8 @@ class Step:
     extracts: tuple[Extract, ...] = ()
     limit_s: float = 0.0
     worker: tuple[str, ...] = ()
+    inside: tuple[str, ...] = ()
+    made: Made | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,6 +43,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="run every task again, even if there is a run of this workflow",
     )
     options.add_accept(parser)
+    options.add_set(parser)
     options.add_json(parser, "at the end instead of progress")
 
 
@@ -118,7 +119,13 @@ def _order_of(args: argparse.Namespace) -> RunRequest:
     wishes = options.on_of("local" if args.on is None else args.on) | {
         name: getattr(args, name) for name in (*names, *options.COPIES, *options.SPACE)
     }
-    return RunRequest(Path(args.workflow), deadline_s=deadline_s, guess_s=args.guess, **wishes)
+    return RunRequest(
+        Path(args.workflow),
+        deadline_s=deadline_s,
+        guess_s=args.guess,
+        values=dict(args.set or ()),
+        **wishes,
+    )
 
 
 def run(args: argparse.Namespace) -> int:
@@ -144,6 +151,9 @@ def _run(args: argparse.Namespace) -> int:
     earlier = latest_of(Path(args.workflow), own_root())
     if earlier is None and args.resume:
         raise none_to_resume(Path(args.workflow), own_root())
+    if earlier is not None and args.set:
+        earlier.values = dict(args.set)
+        earlier.refresh()
     if args.dry_run:
         return _show_plan(args, earlier)
     if earlier is not None and not args.again:

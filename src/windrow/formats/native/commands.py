@@ -24,6 +24,7 @@ from windrow.errors import InputError
 from windrow.formats.disk import AnyPath
 from windrow.formats.native.schema import SHELL_NAMES, Field, TaskForm
 from windrow.formats.native.text import ShellTemplate, UnsafePlaceError
+from windrow.formats.native.yaml_source import fault_at
 
 _SH = "/bin/sh"
 _SHELLS = ("sh", "bash", "dash", "ksh", "mksh", "ash")
@@ -59,9 +60,7 @@ def refuse_unknown_placeholders(path: AnyPath, form: TaskForm, values: Mapping[s
         names += tuple(form.matrix.names)
         if both := [name for name in form.matrix.names if name in values]:
             fix = "rename one of them"
-            raise InputError(
-                path, f"{both[0]} is in vars and in this matrix", line=form.line, fix=fix
-            )
+            raise fault_at(path, form.line, f"{both[0]} is in vars and in this matrix", fix)
     # Every text of the form, and the names beside the matrix that may stand in it.
     fields: list[tuple[Field, tuple[str, ...]]] = [(form.id, ())]
     fields += [(field, (*_OF_TASK, *_LISTS)) for field in form.command]
@@ -87,10 +86,10 @@ def _is_part(path: AnyPath, field: Field, name: str, known: Sequence[str]) -> bo
     right = base if base.endswith("s") else f"{base}s"
     if right != base:
         fix = f"write {{{name.replace(base, right, 1)}}}"
-        raise InputError(path, f"{{{name}}} stands for nothing", line=field.line, fix=fix)
+        raise fault_at(path, field.line, f"{{{name}}} stands for nothing", fix)
     if base not in known:
         fix = "files of a task can stand in its command alone; write the name itself"
-        raise InputError(path, f"{{{name}}} stands for nothing here", line=field.line, fix=fix)
+        raise fault_at(path, field.line, f"{{{name}}} stands for nothing here", fix)
     return True
 
 
@@ -102,11 +101,11 @@ def _refuse_unknown_parts(path: AnyPath, field: Field, form: TaskForm) -> None:
         if dot and base in called and part not in called[base]:
             known = ", ".join(filter(None, dict.fromkeys(called[base])))
             fix = f"the names are {known}" if known else f"name one: {base}: {{{part}: FILE}}"
-            raise InputError(path, f"{{{name}}} stands for no file", line=field.line, fix=fix)
+            raise fault_at(path, field.line, f"{{{name}}} stands for no file", fix)
         base, bracket, number = name.partition("[")
         if bracket and not number[:-1].isdecimal():
             fix = f"write a number, {{{base}[0]}} for the first, or {{{base}.NAME}} for a named one"
-            raise InputError(path, f"{{{name}}} stands for no file", line=field.line, fix=fix)
+            raise fault_at(path, field.line, f"{{{name}}} stands for no file", fix)
 
 
 def _unknown(path: AnyPath, line: int, name: str, known: Sequence[str]) -> InputError:
@@ -114,7 +113,7 @@ def _unknown(path: AnyPath, line: int, name: str, known: Sequence[str]) -> Input
     fix = f"name it in matrix, or write {{{{{name}}}}} for the braces themselves"
     if near:
         fix = f"did you mean {{{near[0]}}}? {fix}"
-    return InputError(path, f"{{{name}}} stands for nothing here", line=line, fix=fix)
+    return fault_at(path, line, f"{{{name}}} stands for nothing here", fix)
 
 
 class Commands:
@@ -169,11 +168,11 @@ class Commands:
             if name not in lists:
                 base = name.partition("[")[0]
                 has = len(lists[base])
-                raise InputError(
+                raise fault_at(
                     self._path,
+                    form.command[0].line,
                     f"{{{name}}} stands for no file: {task_id} has {has} {base}",
-                    line=form.command[0].line,
-                    fix=f"count from 0: {{{base}[0]}} is the first",
+                    f"count from 0: {{{base}[0]}} is the first",
                 )
 
     def _shell(self, form: TaskForm) -> Sequence[str]:
@@ -181,11 +180,11 @@ class Commands:
             self._shells[form.shell] = shell_named(form.shell)
         shell = self._shells[form.shell]
         if not shell:
-            raise InputError(
+            raise fault_at(
                 self._path,
+                form.line,
                 "there is no bash on this machine",
-                line=form.line,
-                fix="install bash, or write shell: sh",
+                "install bash, or write shell: sh",
             )
         return shell
 
@@ -213,11 +212,11 @@ class Commands:
         """Within one argument a list must be one file."""
         for name in lists:
             if name in field.template.names and len(lists[name]) != 1:
-                raise InputError(
+                raise fault_at(
                     self._path,
+                    field.line,
                     f"{{{name}}} stands for {len(lists[name])} files inside one argument",
-                    line=field.line,
-                    fix=f'make "{{{name}}}" a separate argument, which becomes one for each file',
+                    f'make "{{{name}}}" a separate argument, which becomes one for each file',
                 )
 
     def _is_of_words(self, form: TaskForm) -> bool:
@@ -257,7 +256,7 @@ class Commands:
                 "a program start with"
             )
             fix = "let the shell find the files (cat parts/*.txt), or write their names into a file"
-            raise InputError(self._path, problem, line=form.command[0].line, fix=fix)
+            raise fault_at(self._path, form.command[0].line, problem, fix)
 
     def _code(
         self, form: TaskForm, single: Mapping[str, str], lists: Mapping[str, Sequence[str]]
@@ -274,7 +273,7 @@ class Commands:
         except UnsafePlaceError as error:
             problem, fix = _explained(error, form.shell)
             problem = f"{{{error.name}}} is {error.value!r}, which {problem}"
-            raise InputError(self._path, problem, line=field.line, fix=fix) from None
+            raise fault_at(self._path, field.line, problem, fix) from None
 
 
 def shell_named(words: tuple[str, ...]) -> tuple[str, ...]:

@@ -14,6 +14,7 @@ from typing import Any
 
 from windrow.agent.data.replicas import RULES
 from windrow.formats.native import schema as reader
+from windrow.formats.native.inside import RUNTIMES
 from windrow.formats.native.matrix import RESERVED
 from windrow.model.bounds import DURATION_S_MAX
 from windrow.model.checkpoint import SIGNALS
@@ -61,6 +62,13 @@ _MEANINGS: Mapping[str, str] = {
     "replicas": "How many attempts at it run at the same time, in different jobs; for commands "
     "that write to {outputs}.",
     "env": "Variables of its environment; united with those of defaults.",
+    "setup": "Lines that a shell runs before the command, in the same environment.",
+    "modules": "Modules that are loaded before the command: [gcc/12].",
+    "venv": "A requirements file, of which an environment is made before the run, or a venv that "
+    "there is; none: without that of defaults.",
+    "conda": "An environment file, a name, or the path of an environment; none: without that of "
+    "defaults.",
+    "container": "An image that the command runs in; none: without that of defaults.",
     "workdir": "Where it runs, from the file's folder, which is the default.",
     "kind": "Tasks of one kind are expected to run alike; default: the family's name.",
     "site": "The site at which it must run.",
@@ -121,6 +129,16 @@ def _command(_key: str) -> Schema:
 def _shell(_key: str) -> Schema:
     words = {"type": "array", "prefixItems": [_ref("text")], "minItems": 2, "items": _ref("value")}
     return {"anyOf": [{"enum": list(reader.SHELL_NAMES)}, words]}
+
+
+def _container(_key: str) -> Schema:
+    what: dict[str, Schema] = {
+        "image": _ref("text"),
+        "runtime": {"enum": list(RUNTIMES)},
+        "options": _ref("texts"),
+    }
+    table = _table({key: what[key] for key in reader.CONTAINER_KEYS}, "image")
+    return {"anyOf": [_ref("text"), table]}
 
 
 def _worker(_key: str) -> Schema:
@@ -209,19 +227,21 @@ def _matrix(_key: str) -> Schema:
     span = {"type": "string", "pattern": r"^[0-9]{1,12}\.\.[0-9]{1,12}$"}
     files = {"type": "string", "pattern": r"^[^{}*]*\{\}[^{}*]*$"}
     left_out = {"type": "object", "minProperties": 1, "additionalProperties": _ref("value")}
-    return {
+    table = {"type": "string", "pattern": r"\.[ct]sv$"}
+    names = {
         "type": "object",
         "minProperties": 1,
         "propertyNames": {
             "pattern": "^[A-Za-z_][A-Za-z0-9_]*$",
             "not": {"enum": ["id", "inputs", "outputs", "cores", "range"]},
         },
-        "properties": {"exclude": {"type": "array", "items": left_out}},
+        "properties": {"exclude": {"type": "array", "items": left_out}, "table": table},
         "additionalProperties": {
             "anyOf": [values, span, files, _table({"range": numbers}, "range")]
         },
         "not": {"required": ["exclude"], "maxProperties": 1},
     }
+    return {"anyOf": [names, table]}
 
 
 def _gpus(key: str) -> Schema:
@@ -248,6 +268,10 @@ _SHAPES: Mapping[str, Callable[[str], Schema]] = {
     "command": _command,
     "shell": _shell,
     "worker": _worker,
+    "lines": lambda _: _ref("texts"),
+    "plain_texts": lambda _: _ref("texts"),
+    "place": lambda _: _ref("text"),
+    "container": _container,
     "inputs": _inputs,
     "outputs": _outputs,
     "count": _count,
@@ -282,13 +306,11 @@ def native_schema() -> Schema:
         "title": "Windrow workflow",
         "description": "A workflow with real commands. What a schema cannot say (unknown tasks in "
         "after, circles, two writers of one file, unknown placeholders) the reader checks.",
-        **_table({key: _workflow()[key] for key in reader.WORKFLOW_KEYS}, "tasks"),
+        **_table({key: _workflow()[key] for key in reader.WORKFLOW_KEYS}),
+        "anyOf": [{"required": ["tasks"]}, {"required": ["include"]}],
         "$defs": {
             "task": _table({key: properties[key] for key in reader.TASK_KEYS}, "id", "command"),
-            "defaults": {
-                "description": "Values for all tasks that do not state their own.",
-                **_table({key: properties[key] for key in reader.DEFAULT_KEYS}),
-            },
+            "defaults": _defaults(),
             **keys,
             "file": _file(),
             "volume": {"anyOf": [_cache(), _scratch()]},
@@ -310,11 +332,22 @@ def native_schema() -> Schema:
     }
 
 
+def _defaults() -> Schema:
+    return {
+        "description": "Values for all tasks that do not state their own.",
+        **_table({key: _ref(key) for key in reader.DEFAULT_KEYS}),
+    }
+
+
 def _workflow() -> dict[str, Schema]:
     return {
         "name": {
             **_ref("text"),
             "description": "The workflow's name; the file's name if it is missing.",
+        },
+        "include": {
+            "description": "Files whose tasks, vars and limits are part of this one.",
+            **_ref("texts"),
         },
         "vars": {
             "description": "Values that stand for their names in braces, in all tasks.",
@@ -323,6 +356,13 @@ def _workflow() -> dict[str, Schema]:
             "additionalProperties": _ref("value"),
         },
         "defaults": _ref("defaults"),
+        "kinds": {
+            "description": "Values for all tasks of a kind that do not state their own.",
+            "type": "object",
+            "additionalProperties": {
+                key: value for key, value in _defaults().items() if key != "description"
+            },
+        },
         "limits": {
             "description": "How much there is, for all tasks together, of what tasks take.",
             **_names(_name_but(*NOT_NAMES, GPUS), _count("limits")),

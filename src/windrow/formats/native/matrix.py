@@ -6,6 +6,7 @@ out. Values are text as written: `01` stays `01`.
 
 from __future__ import annotations
 
+import csv
 import glob
 import math
 import re
@@ -17,7 +18,7 @@ from pathlib import Path
 
 from windrow.errors import InputError
 from windrow.formats.disk import AnyPath
-from windrow.formats.native.yaml_source import Items, Node, Scalar, YamlTable
+from windrow.formats.native.yaml_source import Items, Node, Scalar, YamlTable, fault_at
 
 COMBINATIONS_MAX = 1_000_000
 """How many tasks one matrix may stand for."""
@@ -25,6 +26,9 @@ COMBINATIONS_MAX = 1_000_000
 RESERVED = frozenset(("id", "inputs", "outputs", "cores", "exclude", "range"))
 """Names that a matrix cannot give, since they mean something already."""
 
+TABLE = "table"
+"""Names a file whose rows are combinations."""
+_TABLES = (".csv", ".tsv")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _RANGE = re.compile(r"([0-9]{1,12})\.\.([0-9]{1,12})")
 
@@ -37,10 +41,17 @@ class Matrix:
     names: tuple[str, ...]
     values: tuple[tuple[str, ...], ...]
     exclude: tuple[tuple[tuple[int, str], ...], ...] = ()
+    rows: tuple[tuple[str, ...], ...] | None = None
+    """Of a table: values of the first names, which belong together."""
 
     def combinations(self) -> Iterator[dict[str, str]]:
         """Each combination that is not excluded: a value for every name."""
-        for chosen in product(*self.values):
+        if self.rows is None:
+            every: Iterator[tuple[str, ...]] = product(*self.values)
+        else:
+            others = self.values[len(self.rows[0]) :]
+            every = ((*row, *rest) for row in self.rows for rest in product(*others))
+        for chosen in every:
             if not any(
                 all(chosen[place] == value for place, value in pairs) for pairs in self.exclude
             ):
@@ -55,23 +66,79 @@ class MatrixReader:
 
     def read(self, node: Node) -> Matrix:
         """The matrix that this part describes."""
+        if isinstance(node, Scalar) and node.text.endswith(_TABLES):
+            node = YamlTable(((Scalar(TABLE, False, node.line), node),), node.line)
         if not isinstance(node, YamlTable):
             raise self._fault(
                 node, "matrix is not a mapping", "write names with lists: matrix: {sample: [a, b]}"
             )
-        lists = {
-            key.text: self._values(key, value)
-            for key, value in node.entries
-            if key.text != "exclude"
-        }
+        tables = [value for key, value in node.entries if key.text == TABLE]
+        names, rows = self._table(tables[0]) if tables else ((), None)
+        lists = dict(zip(names, zip(*rows or (), strict=True), strict=True))
+        for key, value in node.entries:
+            if key.text in (TABLE, "exclude"):
+                continue
+            if key.text in lists:
+                raise self._fault(key, f"{key.text} is in the table, too", "rename one of them")
+            lists[key.text] = self._values(key, value)
         if not lists:
             raise self._fault(
                 node, "a matrix without names", "give it one: matrix: {sample: [a, b]}"
             )
-        self._check_size(node, math.prod(map(len, lists.values())))
+        others = list(lists.values())[len(names) :]
+        self._check_size(node, math.prod(map(len, others)) * (len(rows) if rows else 1))
         excludes = [value for key, value in node.entries if key.text == "exclude"]
         exclude = self._exclude(excludes[0], lists) if excludes else ()
-        return Matrix(tuple(lists), tuple(lists.values()), exclude)
+        return Matrix(tuple(lists), tuple(lists.values()), exclude, rows)
+
+    def _table(self, node: Node) -> tuple[tuple[str, ...], tuple[tuple[str, ...], ...]]:
+        """The names in the first line of a table, and its rows."""
+        if not isinstance(node, Scalar) or not node.text.endswith(_TABLES):
+            fix = "write table: samples.csv, a file whose first line has the names"
+            raise self._fault(node, "table is not a file that ends in .csv or .tsv", fix)
+        path = Path(self._path).absolute().parent / node.text
+        try:
+            with open(path, newline="", encoding="utf-8-sig") as file:  # noqa: PTH123
+                delimiter = "\t" if node.text.endswith(".tsv") else ","
+                lines = [row for row in csv.reader(file, delimiter=delimiter) if any(row)]
+        except (OSError, UnicodeDecodeError, csv.Error) as error:
+            raise self._fault(
+                node, f"{node.text} cannot be read ({error})", "correct its name"
+            ) from None
+        if len(lines) < 2:
+            raise self._fault(node, f"{node.text} has no rows", "write names, then values below")
+        names = tuple(name.strip() for name in lines[0])
+        for name in names:
+            self._refuse_name(node, name)
+        if len(set(names)) < len(names):
+            raise self._fault(node, f"{node.text} has a name twice", "rename one of its columns")
+        return names, self._rows(node, names, lines[1:])
+
+    def _rows(
+        self, node: Scalar, names: tuple[str, ...], lines: list[list[str]]
+    ) -> tuple[tuple[str, ...], ...]:
+        for number, row in enumerate(lines, 2):
+            if len(row) != len(names):
+                problem = f"row {number} of {node.text} has {len(row)} values, not {len(names)}"
+                raise self._fault(node, problem, "give each row a value for every name")
+            if "\0" in "".join(row):
+                raise self._fault(
+                    node, f"row {number} of {node.text} has a NUL character", "remove it"
+                )
+        rows = tuple(tuple(value.strip() for value in row) for row in lines)
+        if len(rows) > COMBINATIONS_MAX:
+            raise self._fault(node, f"{node.text} has {len(rows):,} rows", "make it smaller")
+        if len(set(rows)) < len(rows):
+            twice = Counter(rows).most_common(1)[0][0]
+            raise self._fault(node, f"{node.text} has the row {','.join(twice)} twice", "keep one")
+        return rows
+
+    def _refuse_name(self, node: Node, name: str) -> None:
+        if not _NAME.fullmatch(name):
+            problem = f"the matrix name {name!r}"
+            raise self._fault(node, problem, "use letters, digits and _, a letter or _ first")
+        if name in RESERVED:
+            raise self._fault(node, f"the matrix name {name!r} is reserved", "use another name")
 
     def _check_size(self, node: Node, size: int) -> None:
         if size > COMBINATIONS_MAX:
@@ -79,11 +146,7 @@ class MatrixReader:
             raise self._fault(node, problem, "make it smaller")
 
     def _values(self, key: Scalar, node: Node) -> tuple[str, ...]:
-        if not _NAME.fullmatch(key.text):
-            problem = f"the matrix name {key.text!r}"
-            raise self._fault(key, problem, "use letters, digits and _, a letter or _ first")
-        if key.text in RESERVED:
-            raise self._fault(key, f"the matrix name {key.text!r} is reserved", "use another name")
+        self._refuse_name(key, key.text)
         match node:
             case Items():
                 values = tuple(self._text(item) for item in node.items)
@@ -204,7 +267,7 @@ class MatrixReader:
         return tuple(found)
 
     def _fault(self, node: Node, problem: str, fix: str) -> InputError:
-        return InputError(self._path, problem, line=node.line, fix=fix)
+        return fault_at(self._path, node.line, problem, fix)
 
 
 def files_like(folder: str, pattern: str) -> list[str]:

@@ -25,6 +25,7 @@ from windrow.errors import InputError
 from windrow.formats.disk import AnyPath
 from windrow.formats.draft import Draft, FileTable
 from windrow.formats.native.commands import Commands, refuse_unknown_placeholders
+from windrow.formats.native.inside import NOWHERE
 from windrow.formats.native.matrix import files_like
 from windrow.formats.native.places import Places
 from windrow.formats.native.schema import (
@@ -34,12 +35,15 @@ from windrow.formats.native.schema import (
     TaskForm,
     VolumeForm,
     read_form,
+    stem_of,
 )
-from windrow.formats.native.yaml_source import read_yaml
+from windrow.formats.native.yaml_source import fault_at, read_yaml
 from windrow.model import CycleError, Runnable, Step, WorkflowError, order_and_levels
 from windrow.model.checkpoint import Checkpoint
 from windrow.model.graph import Adjacency
+from windrow.model.resources import GPUS, gpu_type
 from windrow.model.rules import PLAIN, Rules, Take
+from windrow.model.runnable import Made
 from windrow.model.volume import Extract, VolumeMount
 
 DEFAULT_RUNTIME_S = 60.0
@@ -50,13 +54,24 @@ TASKS_MAX = 1_000_000
 DEPENDENCIES_MAX = 10_000_000
 
 
-def read_native(path: AnyPath, run: Runnable | None = None) -> Runnable:
+def read_native(
+    path: AnyPath, run: Runnable | None = None, values: Mapping[str, str] | None = None
+) -> Runnable:
     """The workflow in a native file, with a step for each task. InputError, with line and fix,
     if there is none.
 
-    If it adds to a `run`, the tasks of the run follow its own, without steps.
+    `values`: of names in its `vars`, in place of what the file says. If it adds to a `run`, the
+    tasks of the run follow its own, without steps.
     """
-    return _Expansion(path, read_form(path, read_yaml(path)), run).runnable()
+    form = read_form(path, read_yaml(path))
+    for name in values or ():
+        if name not in form.values:
+            known = ", ".join(form.values) or "none"
+            near = difflib.get_close_matches(name, form.values, n=1)
+            fix = f"did you mean {near[0]}?" if near else f"its vars are: {known}"
+            raise InputError(path, f"there is no {name} in vars to be set", fix=fix)
+    form = form._replace(values={**form.values, **(values or {})})
+    return _Expansion(path, form, run).runnable()
 
 
 class _Names:
@@ -309,7 +324,26 @@ class _Expansion:
             *volumes,
             form.limit_s,
             form.worker,
+            *self._inside(row, files, env),
         )
+
+    def _inside(
+        self, row: TaskRow, files: _TaskFiles, env: Sequence[tuple[str, str]]
+    ) -> tuple[tuple[str, ...], Made | None]:
+        """What stands before its command, and what has to be made for that."""
+        inside = row.form.inside
+        if inside == NOWHERE:
+            return (), None
+        whole = (joined(row.workdir, name) for name in (*files.inputs, *files.outputs))
+        folders = (posixpath.dirname(path) for path in whole)
+        far = (path for path in folders if not f"{path}/".startswith(f"{self._base}/"))
+        places = dict.fromkeys([self._base, *far])
+        if not f"{row.workdir}/".startswith(f"{self._base}/"):
+            places[row.workdir] = None
+        names = [name for name, _ in env]
+        has_gpus = any(name == GPUS or gpu_type(name) for name, _ in row.form.counts)
+        words = inside.words(self._base, list(places), names, has_gpus=has_gpus)
+        return words, inside.made(self._base)
 
     def _refuse_replicas(self, row: TaskRow, *, has_folders: bool) -> None:
         """Attempts that run at once need outputs of their own, and have one set of checkpoints."""
@@ -622,7 +656,7 @@ class _Expansion:
         return None
 
     def _fault(self, line: int, problem: str, fix: str) -> InputError:
-        return InputError(self._path, problem, line=line, fix=fix)
+        return fault_at(self._path, line, problem, fix)
 
 
 def _limits_of(run: Runnable | None) -> dict[str, int]:
@@ -662,10 +696,7 @@ def _kind(row: TaskRow) -> str:
 
 
 def _stem(form: TaskForm) -> str:
-    """What all tasks of a form are called together: the id's text before the first placeholder,
-    else all its text."""
-    literals = form.id.template.literals
-    return literals[0].rstrip("-_.:/ ") or "".join(literals).strip("-_.:/ ")
+    return stem_of(form.id.template)
 
 
 def _draft_needs(draft: Draft, number: int, form: TaskForm) -> None:

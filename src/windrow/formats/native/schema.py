@@ -18,8 +18,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from windrow.errors import InputError
 from windrow.formats.disk import AnyPath, bare_name
+from windrow.formats.native.inside import NOWHERE, RUNTIMES, Container, Inside
 from windrow.formats.native.text import Template
-from windrow.formats.native.yaml_source import Items, Node, Scalar, YamlTable
+from windrow.formats.native.yaml_source import (
+    Items,
+    Node,
+    Scalar,
+    YamlTable,
+    fault_at,
+    read_included,
+)
 from windrow.model.bounds import COUNT_MAX, DURATION_S_MAX, SIZE_BYTES_MAX
 from windrow.model.checkpoint import SIGNALS, Checkpoint
 from windrow.model.duration import seconds_in
@@ -45,7 +53,7 @@ _RUNTIME = "write runtime: for the time that you expect, time-limit: for the mos
 _SITE = "write site: with the name of a site of windrow.toml, which says how jobs reach it"
 _COMMAND = "write command: with what it runs; code: names a script among the files that it needs"
 _VARS = "write vars: at the top of the file, or matrix: if the task is to be repeated"
-_SETUP = "load it at the beginning of the command, or in setup of a site in windrow.toml"
+_CONTAINER = "write container: with an image"
 _UNSUPPORTED = {
     **dict.fromkeys(("gpu", "ngpus"), "write gpus: with a number"),
     **dict.fromkeys(("depends", "depends_on", "needs", "dependencies", "parents", "deps"), _AFTER),
@@ -55,8 +63,9 @@ _UNSUPPORTED = {
     **dict.fromkeys(("script", "run", "shellcmd", "cmd", "exec", "executable", "rule"), _COMMAND),
     **dict.fromkeys(("params", "parameters", "config", "variables", "wildcards"), _VARS),
     **dict.fromkeys(("queue", "partition", "account", "executor", "cluster"), _SITE),
-    **dict.fromkeys(("conda", "modules", "module", "venv", "container", "image"), _SETUP),
-    **dict.fromkeys(("docker", "singularity", "apptainer", "envmodules", "setup"), _SETUP),
+    **dict.fromkeys(("image", "docker", "singularity", "apptainer", "podman"), _CONTAINER),
+    **dict.fromkeys(("module", "envmodules"), "write modules: with a list: [gcc/12]"),
+    **dict.fromkeys(("virtualenv", "requirements", "pip"), "write venv: requirements.txt"),
     **dict.fromkeys(("environment", "environ", "variables_env"), "write env: {NAME: value}"),
     **dict.fromkeys(("cwd", "dir", "directory", "chdir"), "write workdir: with a folder"),
     **dict.fromkeys(("foreach", "for_each", "scatter", "expand"), "write matrix: {name: [a, b]}"),
@@ -136,6 +145,7 @@ class TaskForm:
     is_shell: bool
     shell: tuple[str, ...] = ("strict",)
     worker: tuple[str, ...] = ()
+    inside: Inside = NOWHERE
     inputs: tuple[Field, ...] = ()
     input_names: tuple[str, ...] = ()
     """What commands call each of them; empty: nothing."""
@@ -181,6 +191,11 @@ class TaskForm:
         return frozenset(name for name in _names_in(self.command) if "[" in name or "." in name)
 
     @property
+    def common_kind(self) -> str:
+        """What its tasks are compared by, unless each is alone."""
+        return _common_kind(self.id, self.kind, self.matrix is not None)
+
+    @property
     def matrix_names(self) -> frozenset[str]:
         """Names of the matrix that stand in its id."""
         return _names_in([self.id]) & frozenset(self.matrix.names if self.matrix else ())
@@ -188,6 +203,21 @@ class TaskForm:
 
 def _names_in(fields: Iterable[Field]) -> frozenset[str]:
     return frozenset(name for field in fields for name in field.template.names)
+
+
+def _common_kind(id_: Field, kind: str | None, has_matrix: bool) -> str:
+    if kind:
+        return kind
+    if has_matrix:
+        return stem_of(id_.template) or "task"
+    return id_.template.fill(dict.fromkeys(id_.template.names, ""))
+
+
+def stem_of(template: Template) -> str:
+    """What all tasks of an id are called together: its text before the first placeholder, else all
+    its text."""
+    literals = template.literals
+    return literals[0].rstrip("-_.:/ ") or "".join(literals).strip("-_.:/ ")
 
 
 def read_form(path: AnyPath, root: Node) -> FileForm:
@@ -203,26 +233,35 @@ class _Reader:
     def __init__(self, path: AnyPath) -> None:
         self._path = path
         self._home = ""
+        self._open = [Path(path)]  # files that include each other
 
     def workflow(self, root: Node) -> FileForm:
+        """What the file says, with those that it includes."""
         if not isinstance(root, YamlTable):
             raise self._fault(
                 root, "not a workflow", "write a mapping with the keys name and tasks"
             )
         entries = self._entries(root, WORKFLOW_KEYS, "a workflow")
-        if "tasks" not in entries:
+        if "tasks" not in entries and "include" not in entries:
             raise self._fault(root, "a workflow without tasks", "add tasks: with a list under it")
-        tasks = self._list_of_tasks(entries["tasks"])
-        defaults: dict[str, Any] = {}
-        if "defaults" in entries:
-            defaults = self._values(entries["defaults"], DEFAULT_KEYS, "defaults")
         if "name" in entries:
             name = self._name(entries["name"])
         else:
             name = bare_name(self._path)
-        files = self._facts(entries.get("files"), entries.get("stays"))
         if "home" in entries:
             self._home = self.kind(entries["home"], "home")
+        form = self._part(name, entries)
+        if not form.tasks:
+            raise self._fault(root, "a workflow without tasks", "add tasks: with a list under it")
+        return form
+
+    def _part(self, name: str, entries: Mapping[str, Node]) -> FileForm:
+        """What one file says, behind what it includes."""
+        included = self._included(entries["include"]) if "include" in entries else []
+        defaults: dict[str, Any] = {}
+        if "defaults" in entries:
+            defaults = self._values(entries["defaults"], DEFAULT_KEYS, "defaults")
+        files = self._facts(entries.get("files"), entries.get("stays"))
         volumes: dict[str, VolumeForm] = {}
         if "volumes" in entries:
             volumes = self._volumes(entries["volumes"])
@@ -232,8 +271,72 @@ class _Reader:
         limits: dict[str, int] = {}
         if "limits" in entries:
             limits = self.resources(entries["limits"], "limits")
-        forms = [self._task(node, defaults) for node in tasks.items]
-        return FileForm(name, forms, files, volumes, values, limits)
+        forms: list[TaskForm] = []
+        if "tasks" in entries:
+            kinds = self._kinds(entries.get("kinds"))
+            tasks = self._list_of_tasks(entries["tasks"])
+            forms = [self._task(node, defaults, kinds) for node in tasks.items]
+            self._refuse_unused_kinds(entries.get("kinds"), forms)
+        form = FileForm(name, forms, files, volumes, values, limits)
+        for node, other in included:
+            form = self._joined(node, form, other)
+        return form
+
+    def _included(self, node: Node) -> list[tuple[Node, FileForm]]:
+        """What the files say that are named here, from the folder of the file that is read."""
+        found = []
+        for item in node.items if isinstance(node, Items) else (node,):
+            path = Path(self._path).parent / self.kind(item, "include")
+            if path in self._open:
+                raise self._fault(item, f"{path.name} includes itself", "leave one of them out")
+            if len(self._open) > INCLUDES_MAX:
+                problem = f"more than {INCLUDES_MAX} files include each other"
+                raise self._fault(item, problem, "include them side by side")
+            self._open.append(path)
+            root = read_included(path)
+            if not isinstance(root, YamlTable):
+                raise self._fault(root, "no part of a workflow", "write a mapping with tasks")
+            entries = self._entries(root, INCLUDED_KEYS, "a file that is included")
+            found.append((item, self._part("", entries)))
+            self._open.pop()
+        return found
+
+    def _joined(self, node: Node, own: FileForm, other: FileForm) -> FileForm:
+        """Both together, the other's tasks first. Of vars the own ones count."""
+        for what in ("files", "volumes", "limits"):
+            if both := getattr(own, what).keys() & getattr(other, what).keys():
+                problem = f"{min(both)} is in {what} here and in a file that is included"
+                raise self._fault(node, problem, "keep one of them")
+        return FileForm(
+            own.name,
+            [*other.tasks, *own.tasks],
+            {**other.files, **own.files},
+            {**other.volumes, **own.volumes},
+            {**other.values, **own.values},
+            {**other.limits, **own.limits},
+        )
+
+    def _kinds(self, node: Node | None) -> dict[str, dict[str, Any]]:
+        """Defaults for tasks of some kinds."""
+        if node is None:
+            return {}
+        if not isinstance(node, YamlTable):
+            fix = "write kinds with values: kinds: {align: {cores: 4}}"
+            raise self._fault(node, f"kinds is {_shown(node)}", fix)
+        return {
+            name.text: self._values(values, DEFAULT_KEYS, f"kind {name.text}")
+            for name, values in node.entries
+        }
+
+    def _refuse_unused_kinds(self, node: Node | None, forms: Iterable[TaskForm]) -> None:
+        if not isinstance(node, YamlTable):
+            return
+        known = list(dict.fromkeys(form.common_kind for form in forms))
+        for name, _ in node.entries:
+            if name.text not in known:
+                near = difflib.get_close_matches(name.text, known, n=1)
+                fix = f"did you mean {near[0]}?" if near else f"the kinds are {', '.join(known)}"
+                raise self._fault(name, f"no task is of the kind {name.text}", fix)
 
     def _list_of_tasks(self, tasks: Node) -> Items:
         if not isinstance(tasks, Items):
@@ -270,14 +373,21 @@ class _Reader:
                 told[file.text] = known._replace(stays=self.site(site, "stays"))
         return told
 
-    def _task(self, node: Node, defaults: Mapping[str, Any]) -> TaskForm:
+    def _task(
+        self, node: Node, usual: Mapping[str, Any], kinds: Mapping[str, Mapping[str, Any]]
+    ) -> TaskForm:
         values = self._values(node, TASK_KEYS, "a task")
         for key, example in (("id", "id: align"), ("command", "command: [program, argument]")):
             if key not in values:
                 raise self._fault(node, f"a task without {key}", f"add {example}")
-        env = {**defaults.get("env", {}), **values.get("env", {})}
-        counts = {**defaults.get("resources", {}), **values.get("resources", {})}
-        values = {**defaults, **values, "env": tuple(env.items())}
+        of_kind: Mapping[str, Any] = {}
+        if kinds:
+            kind = _common_kind(values["id"], values.get("kind"), "matrix" in values)
+            of_kind = kinds.get(kind, {})
+        layers = (usual, of_kind, values)
+        env = {name: value for one in layers for name, value in one.get("env", {}).items()}
+        counts = {name: n for one in layers for name, n in one.get("resources", {}).items()}
+        values = {**usual, **of_kind, **values, "env": tuple(env.items())}
         counts |= values.pop(GPUS, ())
         values.pop("resources", None)
         values["counts"] = tuple(sorted((name, count) for name, count in counts.items() if count))
@@ -285,11 +395,55 @@ class _Reader:
         self._pair(values)
         self._spread_tries(values)
         self._refuse_short_limit(node, values)
+        values["inside"] = self._inside(node, values)
         fields, is_shell = values.pop("command")
         if is_shell and "worker" in values:
             fix = "write the command as a list, which no shell reads: [python, fit.py, 3]"
             raise self._fault(node, "a task with a worker, and a command for the shell", fix)
         return TaskForm(line=node.line, command=fields, is_shell=is_shell, **values)
+
+    def _inside(self, node: Node, values: dict[str, Any]) -> Inside:
+        """What the command runs in."""
+        said = {key: values.pop(key) for key in Inside._fields if key in values}
+        inside = Inside(**{key: value for key, value in said.items() if value is not None})
+        both = [key for key in ("venv", "conda", "container") if getattr(inside, key)]
+        if len(both) > 1:
+            fix = f"keep one of them; {both[1]}: none leaves out that of defaults"
+            raise self._fault(node, f"a task with {both[0]} and {both[1]}", fix)
+        if inside != NOWHERE and "worker" in values:
+            problem = f"a task with a worker, and {next(key for key in said if said[key])}"
+            raise self._fault(node, problem, "start the worker so that it has what it needs")
+        return inside
+
+    def plain_texts(self, node: Node, key: str) -> tuple[str, ...]:
+        """Texts without placeholders; none at all is possible."""
+        items = node.items if isinstance(node, Items) else (node,)
+        return tuple(self.kind(item, key) for item in items)
+
+    def lines(self, node: Node, key: str) -> tuple[str, ...]:
+        """Lines for a shell, as they are."""
+        items = node.items if isinstance(node, Items) else (node,)
+        for item in items:
+            self.text(item, key)
+        return tuple(item.text for item in items if isinstance(item, Scalar))
+
+    def place(self, node: Node, key: str) -> str | None:
+        """A name or a path; None: none, whatever defaults say."""
+        name = self.kind(node, key)
+        return None if name == "none" else name
+
+    def container(self, node: Node, key: str) -> Container | None:
+        if not isinstance(node, YamlTable):
+            image = self.place(node, key)
+            return None if image is None else Container(image)
+        entries = self._entries(node, CONTAINER_KEYS, key)
+        if "image" not in entries:
+            raise self._fault(node, f"a {key} without image", "name one: {image: debian:12}")
+        options: tuple[str, ...] = ()
+        if "options" in entries:
+            options = self.plain_texts(entries["options"], f"options of {key}")
+        runtime = self._one_of(entries.get("runtime"), RUNTIMES, key)
+        return Container(self.kind(entries["image"], f"image of {key}"), runtime, options)
 
     @staticmethod
     def _pair(values: dict[str, Any]) -> None:
@@ -802,7 +956,7 @@ class _Reader:
         return Field(Template.parse(node.text), node.line)
 
     def _fault(self, node: Node, problem: str, fix: str) -> InputError:
-        return InputError(self._path, problem, line=node.line, fix=fix)
+        return fault_at(self._path, node.line, problem, fix)
 
 
 def _shown(node: Node) -> str:
@@ -819,15 +973,18 @@ def _shown(node: Node) -> str:
 
 
 WORKFLOW_KEYS = (
-    *("name", "vars", "defaults", "limits", "tasks"),
+    *("name", "include", "vars", "defaults", "kinds", "limits", "tasks"),
     *("files", "stays", "home", "volumes"),
 )
+INCLUDED_KEYS = tuple(key for key in WORKFLOW_KEYS if key not in ("name", "stays", "home"))
+INCLUDES_MAX = 10
 EDGES = ("ok", "any")
 """What a task may want of one that it comes after: that it succeeds, or that it is over."""
 ON_FAIL = ("continue", "stop")
 CACHE_KEYS = ("from", "size", "policy")
 SCRATCH_KEYS = ("scratch", "per", "replicas")
 FILE_KEYS = ("size", "keep", "role")
+CONTAINER_KEYS = ("image", "runtime", "options")
 _TIMES = ("notice", "every")
 CHECKPOINT_KEYS = ("files", "signal", *_TIMES, "keep_existing")
 COUNTS = {
@@ -851,6 +1008,11 @@ READERS: Mapping[str, Callable[[_Reader, Node, str], Any]] = {
     "command": _Reader.command,
     "shell": _Reader.shell,
     "worker": _Reader.worker,
+    "setup": _Reader.lines,
+    "modules": _Reader.plain_texts,
+    "venv": _Reader.place,
+    "conda": _Reader.place,
+    "container": _Reader.container,
     "inputs": _Reader.inputs,
     "code": _Reader.texts,
     "outputs": _Reader.outputs,
@@ -907,6 +1069,7 @@ DEFAULT_KEYS = (
         "workdir",
     ),
     *("site", "where", "checkpoint", "keep"),
+    *("setup", "modules", "venv", "conda", "container"),
 )
 """What `defaults` may say for all tasks."""
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import yaml
@@ -88,6 +88,40 @@ def read_yaml(path: AnyPath) -> Node:
     """The one document in the file. InputError, with the line, if it is not YAML or not of the
     harmless kind."""
     return _Builder(path).build(read_text(path))
+
+
+class Line(int):
+    """A line of another file than the one that is read."""
+
+    path: AnyPath = ""
+
+
+def read_included(path: AnyPath) -> Node:
+    """The same, with lines that know their file."""
+    return _placed(read_yaml(path), path)
+
+
+def _placed(node: Node, path: AnyPath) -> Node:
+    line = Line(node.line)
+    line.path = path
+    match node:
+        case Scalar():
+            return replace(node, line=line)
+        case Items():
+            return Items(tuple(_placed(item, path) for item in node.items), line)
+    entries = []
+    for key, value in node.entries:
+        placed = _placed(key, path)
+        assert isinstance(placed, Scalar)
+        entries.append((placed, _placed(value, path)))
+    return YamlTable(tuple(entries), line)
+
+
+def fault_at(path: AnyPath, line: int, problem: str, fix: str) -> InputError:
+    """What is wrong there; the line may be one of a file that was included."""
+    if isinstance(line, Line):
+        path = line.path
+    return InputError(path, problem, line=int(line), fix=fix)
 
 
 @dataclass(slots=True)
