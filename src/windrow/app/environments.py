@@ -59,6 +59,6 @@ def _call(made: Made, words: list[str]) -> None:
     if done.returncode:
         last = "\n".join((done.stdout + done.stderr).strip().splitlines()[-_SHOWN:])
         raise UserError(
-            f"the environment of {made.source} cannot be made ({words[0]} ended with "
-            f"{done.returncode}); correct the file, then try again. Its last words:\n{last}"
+            f"the environment of {made.source} cannot be created ({words[0]} ended with "
+            f"{done.returncode}); correct the file, then try again. It said:\n{last}"
         )

@@ -188,7 +188,7 @@ def test_a_venv_is_made_once_and_named_after_what_is_in_it(
     assert run_of(here, task).state is RunState.COMPLETE
     assert "making" not in capfd.readouterr().err
     (here / "requirements.txt").write_text("no-such-package-of-windrow @ file:///nowhere\n")
-    with pytest.raises(windrow.WindrowError, match="cannot be made"):
+    with pytest.raises(windrow.WindrowError, match="cannot be created"):
         run_of(here, task)
 
 
