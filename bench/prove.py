@@ -2,7 +2,7 @@
 figures on test beds.
 
     python bench/prove.py [hour] [cases] [faults] [bugs] [failures] [copies] [storage] [matrices] [places] [trouble] [slurm]
-        [releases] [shares] [interrupted] [beds] [sites] [pairs] [ways] [space] [peers] [home] [figures]
+        [releases] [shares] [interrupted] [harm] [beds] [sites] [pairs] [ways] [space] [peers] [home] [figures]
 
 `make prove` runs all of it and writes `bench/proof.md`, one section for each part, with
 the commit that it was run on; where only some parts are named, the other sections stay as they are.
@@ -282,6 +282,66 @@ INTERRUPTED: tuple[Row, ...] = (
         "200 runs without a manager for most of their time: held node time within nodes x span",
         ("tests/unit/trials/test_held.py", "-n2"),
         {"WINDROW_FULL": "1"},
+    ),
+)
+
+HARM: tuple[Row, ...] = (
+    (
+        "over 764 ways to be wrong: no traceback, no hang, nothing of the user's changed, no exit "
+        "code 0 for a failure",
+        ("tests/hostile", "-n2"),
+        {"WINDROW_FUZZ_CASES": "1000", "WINDROW_FUZZ_SEED": "3"},
+    ),
+    (
+        "files of the user beside checkpoints and outputs; damaged journals and deleted folders "
+        "of live runs; a second user in a group folder",
+        (
+            "tests/unit/test_deletion.py",
+            "tests/unit/app/test_checkpoint_files.py",
+            "tests/unit/app/test_damaged_journal.py",
+            "tests/unit/app/test_live_runs.py",
+            "tests/unit/cli/test_colleague.py",
+            "tests/unit/formats/test_native_places.py",
+            "-n2",
+        ),
+        {},
+    ),
+    (
+        "wrong blocks from home and from other nodes; full disks, at home and on nodes",
+        (
+            "tests/unit/agent/test_peers.py",
+            "tests/unit/cli/test_local_runs.py",
+            "tests/survival/test_disks_and_clocks.py",
+            "-n2",
+        ),
+        {},
+    ),
+    (
+        "plain srun, Open MPI and MPICH side by side in one job of a real Slurm, each on its own "
+        "nodes",
+        ("tests/slurm/test_mpi.py", "-n0"),
+        {},
+    ),
+    (
+        "a manager that sees the files of a real Slurm 40 s late",
+        ("tests/slurm/test_late_files_on_slurm.py", "-n0"),
+        {"WINDROW_FULL": "1"},
+    ),
+    (
+        "what a real Slurm limits, hides, closes and kills; one node of a job lost",
+        (
+            "tests/slurm/test_limits_on_slurm.py",
+            "tests/slurm/test_guards_on_slurm.py",
+            "tests/slurm/test_lost_node_on_slurm.py",
+            "-n0",
+        ),
+        {},
+    ),
+    (
+        "all that the README and the how-to pages show, word for word, also on a real Slurm and "
+        "behind a real sshd",
+        ("tests/docs/test_examples.py", "tests/slurm/test_readme.py", "-n2", "--dist=loadfile"),
+        {},
     ),
 )
 
@@ -626,6 +686,7 @@ PARTS: dict[str, tuple[str, Callable[[], Section]]] = {
     "places": ("Far clusters, two Slurms, partitions", lambda: tests(PLACES)),
     "trouble": ("Real processes killed, disks full, clocks stepped", lambda: tests(TROUBLE)),
     "interrupted": ("Node time of interrupted runs", lambda: tests(INTERRUPTED)),
+    "harm": ("No harm", lambda: tests(HARM)),
     "slurm": ("Slurm as sites run it", lambda: tests(AS_RUN)),
     "releases": ("Slurms of other releases", releases),
     "shares": ("Shared nodes, beside other ways", shares),
