@@ -137,6 +137,11 @@ def bad_choice(draw: Draw) -> str:
     )
 
 
+def bad_scratch(draw: Draw) -> str:
+    """Text that names no folder on a disk of a node."""
+    return draw.choice(["tmp", "./disk", "C:\\disk", "$NOSUCH/x", "~nosuch/x"])
+
+
 def bad_weights(draw: Draw) -> str:
     """Text that is no priority."""
     weights = [
@@ -155,6 +160,12 @@ def bad_weights(draw: Draw) -> str:
 
 
 # Options: where they stand, and what is no value of theirs.
+
+
+def no_page(draw: Draw) -> str:
+    """Where no file can be written."""
+    return draw.choice(["no/such.html", ".", "x" * 300])
+
 
 _MILLION, _NODES, _SEED = 10**6, 10**7, 2**63 - 1
 LOG, WORKFLOW = "l.swf", "m.json"
@@ -186,7 +197,9 @@ OPTIONS: dict[tuple[str, ...], dict[str, Callable[[Draw], str]]] = {
         "--from": bad_time,
         "--to": bad_time,
         "--jobs-out": lambda d: d.choice(["x", "x.txt", "no/such.csv", "x" * 300 + ".csv"]),
-        "--html": lambda d: d.choice(["no/such.html", ".", "x" * 300]),
+        "--requests": bad_choice,
+        "--warmup": bad_time,
+        "--html": no_page,
     },
     ("compare", WORKFLOW): {
         "--home-rate": bad_size,
@@ -198,6 +211,8 @@ OPTIONS: dict[tuple[str, ...], dict[str, Callable[[Draw], str]]] = {
         "--from": bad_time,
         "--to": bad_time,
         "--every": lambda d: d.choice(["0", bad_time(d)]),
+        "--at": bad_time,
+        "--html": no_page,
     },
     ("plan", WORKFLOW): {
         **_SCENARIO,
@@ -207,6 +222,10 @@ OPTIONS: dict[tuple[str, ...], dict[str, Callable[[Draw], str]]] = {
         "--placement": bad_choice,
         "--environment": bad_name,
         "--space": bad_size,
+        "--space-order": bad_choice,
+        "--scratch": bad_scratch,
+        "--priority": bad_weights,
+        "--html": no_page,
     },
     ("reliability",): {
         "--on": bad_choice,
@@ -222,11 +241,14 @@ OPTIONS: dict[tuple[str, ...], dict[str, Callable[[Draw], str]]] = {
         "--margin": bad_number,
         "--max-nodes": lambda d: bad_whole(d, 1, _NODES),
         "--copies": lambda d: bad_whole(d, 1, 10),
-        "--scratch": lambda d: d.choice(["tmp", "./disk", "C:\\disk"]),
+        "--scratch": bad_scratch,
         "--reliability": bad_number,
         "--risk": lambda d: d.choice(["0", "1", bad_number(d)]),
         "--guess": lambda d: d.choice(["0", bad_time(d)]),
         "--add": bad_name,
+        "--space": bad_size,
+        "--space-order": bad_choice,
+        "--profile": bad_name,
     },
     ("generate", "montage", "-o", "new.json"): {
         "--tasks": lambda d: bad_whole(d, 1, _MILLION),
@@ -235,6 +257,7 @@ OPTIONS: dict[tuple[str, ...], dict[str, Callable[[Draw], str]]] = {
         "--bandwidth": bad_size,
         "--seed": lambda d: bad_whole(d, 0, _SEED),
         "--set": bad_word,
+        "--output": no_page,
     },
     ("generate", "log", "-o", "new.swf"): {
         "--jobs": lambda d: bad_whole(d, 1, 20_000_000),
@@ -274,6 +297,8 @@ OPTIONS: dict[tuple[str, ...], dict[str, Callable[[Draw], str]]] = {
         "--seed": lambda d: bad_whole(d, 0, _SEED),
     },
     ("forecast",): {
+        "--on": bad_choice,
+        "--policy": bad_choice,
         "--nodes": lambda d: bad_whole(d, 1, _NODES),
         "--time": lambda d: d.choice(["0", bad_time(d)]),
         "--part": lambda d: d.choice(["0", "1", "nan", "95", "half"]),
@@ -296,15 +321,23 @@ OPTIONS: dict[tuple[str, ...], dict[str, Callable[[Draw], str]]] = {
     ("lab", "campaign.toml"): {"--workers": lambda d: bad_whole(d, 1, 1000), "--by": bad_word},
     ("reproduce", "glume"): {"--workers": lambda d: bad_whole(d, 1, 1000), "--data": bad_name},
     ("show", WORKFLOW): {
-        "--html": lambda d: d.choice(["no/such.html", ".", "x" * 300]),
+        "--html": no_page,
         "--bandwidth": bad_size,
     },
     ("profile", "show", WORKFLOW): {
         "--cpu-speed": lambda d: d.choice(["0", bad_number(d)]),
         "--detail": bad_choice,
     },
-    ("profile", "ok.yaml"): {"--tasks": bad_name},
-    ("status",): {"--pool": bad_name},
+    ("profile", "ok.yaml"): {
+        **dict.fromkeys(("--tasks", "--into", "--again"), bad_name),
+        **dict.fromkeys(("--output", "--html", "--parquet"), no_page),
+    },
+    ("status",): {"--pool": bad_name, "--run": bad_name, "--color": bad_choice},
+    **{(name,): {"--run": bad_name} for name in ("cancel", "wait", "watch", "files")},
+    ("retry", "a"): {"--run": bad_name},
+    ("resume",): {"--run": bad_name, "--space": bad_size},
+    ("report",): {"--run": bad_name, "--html": no_page, "--crate": bad_name},
+    ("config",): {"--profile": bad_name},
     ("submit", "ok.yaml"): {"--pool": bad_name},
     ("explain", "a"): {"--run": bad_name},
     ("tasks",): {"--run": bad_name, "--state": bad_choice},
@@ -316,6 +349,9 @@ OPTIONS: dict[tuple[str, ...], dict[str, Callable[[Draw], str]]] = {
     ("shell", "a"): {"--run": bad_name},
     ("serve",): {"--port": lambda d: bad_whole(d, 1024, 65_535)},
 }
+
+ANY_TEXT = {("sites", "--on"), ("shell", "-c")}
+"""Options of which a bad value is told in the answer, or is nothing of ours."""
 
 _FIRST = [
     "status",

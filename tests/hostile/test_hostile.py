@@ -21,10 +21,11 @@ from types import FrameType
 import pytest
 from tests.hostile.case import Case, Kind
 from tests.hostile.kinds import kinds
-from tests.hostile.options import WORKFLOW
+from tests.hostile.options import ANY_TEXT, OPTIONS, WORKFLOW
 from tests.hostile.workflows import HACKED, MINE
 
-from windrow.cli.main import main
+from windrow.cli.completion import options_of
+from windrow.cli.main import COMMANDS, main, parser_of
 from windrow.errors import STEERING
 
 SEED = int(os.environ.get("WINDROW_FUZZ_SEED", "1"))
@@ -96,6 +97,22 @@ def test_there_are_enough_kinds() -> None:
     assert len(KINDS) >= 180
     assert sum(kind.weight for kind in KINDS if kind.weight > 1) >= 764
     assert len({kind.name for kind in KINDS}) == len(KINDS)
+
+
+def test_every_option_that_takes_a_value_gets_bad_ones() -> None:
+    given = {command: set[str]() for command in COMMANDS}
+    for (command, *_), options in OPTIONS.items():
+        given.setdefault(command, set()).update(options)
+    of_all = given["status"] & {"--color"}
+    missing = [
+        (command, name)
+        for command in COMMANDS
+        for name, action in options_of(parser_of(command)).items()
+        if action.nargs != 0
+        and not {*action.option_strings} & (given[command] | of_all)
+        and (command, action.option_strings[-1]) not in ANY_TEXT
+    ]
+    assert missing == []
 
 
 def set_up(folder: Path, files: dict[str, bytes]) -> None:

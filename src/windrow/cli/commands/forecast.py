@@ -62,7 +62,9 @@ def run(args: argparse.Namespace) -> None:
     """Open the queue, ask every source, and show the answers."""
     from windrow.app.queues import no_answer, open_queue
     from windrow.app.runs import past_predictions
+    from windrow.sim.settings import ClusterSettings
 
+    ClusterSettings(args.policy)  # refuses unknown names, also where no job waits
     try:
         answer(
             open_queue(args.on), args, clock=time.time, past=lambda: past_predictions(queue=args.on)
