@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from windrow.errors import InputError, OutsideError, UserError, WindrowError
     from windrow.formats import read_log, read_workflow, write_log, write_workflow
     from windrow.model import File, Log, NodeShape, Task, Workflow
+    from windrow.python.executor import Executor
+    from windrow.python.flow import Flow
     from windrow.recipes import generate_log, generate_workflow
     from windrow.sim import Cluster, simulate
     from windrow.trials.compare import compare
@@ -27,6 +29,8 @@ _ROOMS = {
     "windrow.formats": ("read_log", "read_workflow", "write_log", "write_workflow"),
     "windrow.trials.compare": ("compare",),
     "windrow.model": ("File", "Log", "NodeShape", "Task", "Workflow"),
+    "windrow.python.executor": ("Executor",),
+    "windrow.python.flow": ("Flow",),
     "windrow.recipes": ("generate_log", "generate_workflow"),
     "windrow.sim": ("Cluster", "simulate"),
 }
@@ -34,7 +38,9 @@ _ROOM_OF = {name: room for room, names in _ROOMS.items() for name in names}
 
 __all__ = [
     "Cluster",
+    "Executor",
     "File",
+    "Flow",
     "InputError",
     "Log",
     "NodeShape",

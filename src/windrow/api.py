@@ -10,13 +10,17 @@ The names here are a promise to those who build on them: see docs/reference/pyth
 
 from __future__ import annotations
 
+import secrets
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from html import escape
 from pathlib import Path
-from typing import Literal, TypedDict, Unpack
+from typing import Any, Literal, TypedDict, Unpack
 
+from windrow import calls
 from windrow.agent.holds import KEEP_S, LEASE_S
 from windrow.app import requests
 from windrow.app.adding import prepare_addition
@@ -29,10 +33,11 @@ from windrow.app.continuing import (
     standing,
 )
 from windrow.app.dry_run import dry_run
-from windrow.app.execute import prepare, start_run
+from windrow.app.execute import Prepared, prepare, start_run
 from windrow.app.facts import RunRequest
 from windrow.app.holding import Holder, hold_run
-from windrow.app.new_tasks import Amendment, NewTask, Steering
+from windrow.app.new_tasks import Amendment, NewTask, Steering, runnable_of_new
+from windrow.app.queues import no_answer, open_queue
 from windrow.app.requests import was_heard
 from windrow.app.runs import (
     RunPaths,
@@ -45,15 +50,39 @@ from windrow.app.runs import (
 )
 from windrow.app.stopping import stop_run
 from windrow.app.task_names import chosen_tasks, task_number
+from windrow.app.watching import Event, Watch
 from windrow.errors import UserError
 from windrow.formats.disk import replace_text
-from windrow.model import is_never
+from windrow.model import NodeShape, is_never
+from windrow.queues.port import QueueError
 from windrow.records.lock import holder_of
 from windrow.report.run.answers import Answer, answer
 from windrow.report.run.page import page_now
 from windrow.report.run.view import TaskView, task_views
-from windrow.story.journal import Record, RunJournal
 from windrow.story.states import ACTIVE, RunState, TaskState
+
+__all__ = [
+    "Amendment",
+    "Event",
+    "Hold",
+    "NewTask",
+    "Order",
+    "Plan",
+    "PlannedJob",
+    "Run",
+    "RunState",
+    "TaskState",
+    "TaskView",
+    "Watch",
+    "attach",
+    "hold_tasks",
+    "largest_node",
+    "plan",
+    "plan_tasks",
+    "run",
+    "run_tasks",
+    "runs",
+]
 
 _LOOK_S = 0.2
 _LOOK_MOST_S = 2.0
@@ -106,22 +135,6 @@ class Plan:
     notes: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Event:
-    """Something that happened in a run, in the order of `number`.
-
-    `what` is its name, such as `TaskFinished`. `task` and `job` are what it is about, if it is
-    about one.
-    """
-
-    number: int
-    at_s: float
-    what: str
-    task: str | None
-    job: int | None
-    detail: Mapping[str, object]
-
-
 def run(
     workflow: str | Path,
     *,
@@ -154,7 +167,10 @@ def run(
 
 def plan(workflow: str | Path, *, on: str = "local", **order: Unpack[Order]) -> Plan:
     """What a run would submit now. Nothing is written or submitted."""
-    prepared = prepare(_request(workflow, on, order))
+    return _plan_of(prepare(_request(workflow, on, order)))
+
+
+def _plan_of(prepared: Prepared) -> Plan:
     planned = dry_run(prepared)
     ids = prepared.runnable.workflow.ids
     jobs = (
@@ -175,6 +191,110 @@ def plan(workflow: str | Path, *, on: str = "local", **order: Unpack[Order]) -> 
         planned.commands,
         (*prepared.notes, *planned.notes),
     )
+
+
+def run_tasks(
+    tasks: Sequence[NewTask],
+    *,
+    name: str = "tasks",
+    folder: str | Path | None = None,
+    on: str = "local",
+    source: str = "Python",
+    root: Path | None = None,
+    **order: Unpack[Order],
+) -> Run:
+    """Start a run of tasks of which there is no workflow file. They run in `folder` (default: the
+    current one).
+
+    `name`: what the run is called; tasks of runs of one name teach each other how long they take.
+    `source`: the kind of program that made them, for people.
+    """
+    paths = _begun(tasks, name, folder, on, source, root, order)
+    start_manager(paths)
+    return Run(paths)
+
+
+def hold_tasks(
+    tasks: Sequence[NewTask],
+    *,
+    who: str = "",
+    first: Callable[[Path], None] | None = None,
+    keep_s: float = KEEP_S,
+    lease_s: float = LEASE_S,
+    name: str = "tasks",
+    folder: str | Path | None = None,
+    on: str = "local",
+    source: str = "Python",
+    root: Path | None = None,
+    **order: Unpack[Order],
+) -> Hold:
+    """As `run_tasks`, and the run is held from its start (see `Run.hold`).
+
+    `first` is called with the folder of the run before any task can run.
+    """
+    paths = _begun(tasks, name, folder, on, source, root, order)
+    if first is not None:
+        first(paths.path)
+    return Run(paths).hold(who, keep_s=keep_s, lease_s=lease_s)
+
+
+def plan_tasks(
+    tasks: Sequence[NewTask],
+    *,
+    name: str = "tasks",
+    folder: str | Path | None = None,
+    on: str = "local",
+    **order: Unpack[Order],
+) -> Plan:
+    """What a run of these tasks would submit now. Nothing is written or submitted."""
+    return _plan_of(_prepared(tasks, name, folder, on, "Python", None, order))
+
+
+def largest_node(on: str = "local") -> NodeShape:
+    """The most that a task can have of one node there, of each thing. OutsideError if the queue
+    does not answer."""
+    shapes = []
+    for name in (each.strip() for each in on.split(",")):
+        try:
+            limits = open_queue(name).limits()
+        except QueueError as error:
+            raise no_answer(name, error) from error
+        shapes += [limits.shape, *(kind.shape for kind in limits.kinds)]
+    return NodeShape(
+        max(shape.cores for shape in shapes),
+        max((shape.memory_bytes or 0 for shape in shapes), default=0) or None,
+    )
+
+
+def _begun(
+    tasks: Sequence[NewTask],
+    name: str,
+    folder: str | Path | None,
+    on: str,
+    source: str,
+    root: Path | None,
+    order: Order,
+) -> RunPaths:
+    root = root or own_root()
+    refuse_foreign_root(root)
+    return start_run(_prepared(tasks, name, folder, on, source, root, order), root)
+
+
+def _prepared(
+    tasks: Sequence[NewTask],
+    name: str,
+    folder: str | Path | None,
+    on: str,
+    source: str,
+    root: Path | None,
+    order: Order,
+) -> Prepared:
+    if not name or "/" in name or "\0" in name:
+        raise UserError(f"a run cannot be called {name!r}; use letters, digits, - and _")
+    # No file is called so; runs of one name may run at the same time, if they write other files.
+    place = Path.cwd() / (folder or "") / f"{name}.{secrets.token_hex(4)}"
+    request = replace(_request(place, on, order), source=source)
+    return prepare(request, runnable_of_new(tasks, place, request.guess_s), root=root)
 
 
 def attach(run: str | Path | None = None, *, root: Path | None = None) -> Run:
@@ -214,14 +334,6 @@ def _continued(earlier: RunView, *, resume: bool) -> Run:
     return Run(paths)
 
 
-def _about(record: Record) -> dict[str, object]:
-    """What is known of an event, and of the attempt of which it is."""
-    about = dict(record.detail or {})
-    if record.attempt is not None:
-        about |= record.attempt.told()
-    return about
-
-
 class Run:
     """One execution of a workflow, running or over. `attach` and `run` make these."""
 
@@ -246,6 +358,11 @@ class Run:
     def folder(self) -> Path:
         """Where its files are."""
         return self._paths.path
+
+    @property
+    def is_managed(self) -> bool:
+        """Whether a process looks after it."""
+        return holder_of(self._paths.lock) is not None
 
     @property
     def state(self) -> RunState:
@@ -278,37 +395,19 @@ class Run:
     def events(self, since: int = 0, *, follow: bool = False) -> Iterator[Event]:
         """What has happened after the event of that number; with `follow`, what happens from then
         on, until the run is over."""
+        watch = Watch(self._paths, since)
         while True:
             is_active = self.state in ACTIVE
-            new = self._events(since)
+            new = watch.look()
             yield from new
-            if new:
-                since = new[-1].number
             if not follow or not is_active:
                 return
             if not new:
                 time.sleep(_LOOK_S)
 
-    def _events(self, since: int) -> list[Event]:
-        with self._look() as told:
-            ids = told.runnable.workflow.ids
-        found = []
-        with closing(RunJournal.open(self._paths.journal)) as journal:
-            for number, record in journal.records(since):
-                task = getattr(record.event, "task", None)
-                if task is not None and task >= len(ids):
-                    break  # it has joined the run since we looked
-                found.append(
-                    Event(
-                        number,
-                        record.at_s,
-                        RunJournal.kinds[type(record.event)],
-                        None if task is None else ids[task],
-                        getattr(record.event, "job", None),
-                        _about(record),
-                    )
-                )
-        return found
+    def watch(self) -> Watch:
+        """To look again and again at what is new; a look costs little, however long the run is."""
+        return Watch(self._paths)
 
     def logs(self, task: str, attempt: int | None = None) -> str:
         """What a task printed: in its latest attempt, or in that one (they count from 1). Empty if
@@ -329,6 +428,25 @@ class Run:
         except FileNotFoundError:
             return ""
         return printed.decode(errors="replace")
+
+    def result(self, task: str) -> Any:
+        """What a call of an `Executor` returned, or the exception that it raised; TaskError if it
+        has done neither."""
+        return calls.result(self.folder, task)
+
+    def _repr_html_(self) -> str:
+        states: dict[str, Counter[str]] = {}
+        with self._look() as told:
+            state = told.state
+            for view in task_views(told):
+                states.setdefault(view.kind, Counter())[view.state] += 1
+        head = "".join(f"<th>{one}</th>" for one in TaskState)
+        rows = ""
+        for kind, of in states.items():
+            numbers = "".join(f"<td>{of[one] or ''}</td>" for one in TaskState)
+            rows += f"<tr><td>{escape(kind)}</td>{numbers}</tr>"
+        title = f"<b>{escape(self.name)}</b>: {state}"
+        return f"{title}<table><tr><th>kind</th>{head}</tr>{rows}</table>"
 
     def explain(self, what: str | int) -> Answer:
         """Why a task or a job is where it is, as ``windrow explain`` says it."""

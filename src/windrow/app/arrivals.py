@@ -7,7 +7,6 @@ looked up when one comes or goes, else every few seconds.
 from __future__ import annotations
 
 import logging
-import posixpath
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -18,7 +17,7 @@ import msgspec
 
 from windrow.app import live_runs
 from windrow.app.facts import RunFacts
-from windrow.app.new_tasks import REFUSED, Amendment
+from windrow.app.new_tasks import REFUSED, Amendment, limited, linked
 from windrow.errors import UserError, unknown_name
 from windrow.forecast.best_effort import filled
 from windrow.formats.disk import replace_text
@@ -76,7 +75,7 @@ class Arrivals:
         """With its inputs as the workflow names them."""
         if self._are_whole:
             task = replace(task, inputs=task.named_from(self._folder).inputs)
-        (task,), _ = linked([task], workflow)
+        (task,), _ = linked([task], workflow.maker_of)
         return task
 
     def _amend(self, name: str, changes: Sequence[Amendment]) -> bool:
@@ -107,9 +106,9 @@ class Arrivals:
         tasks = record.tasks
         if self._are_whole:
             tasks = [task.named_from(self._folder) for task in tasks]
-        tasks, outside = linked(tasks, workflow)
+        tasks, outside = linked(tasks, workflow.maker_of)
         self._refuse_missing(outside)
-        tasks = self._timed([self._limited(task) for task in tasks], record.steps)
+        tasks = self._timed(limited(tasks, self._manager.core.limits.most), record.steps)
         written = [Path(self._folder, file) for task in tasks for file in task.outputs]
         self._others.refuse(written)
         self._manager.add(
@@ -117,22 +116,6 @@ class Arrivals:
         )
         if outside:
             write_inputs(self._manager.folder.path / "inputs.json", self._manager.dispatch.runnable)
-
-    def _limited(self, task: Task) -> Task:
-        """The same with what there is of the limits that it takes of."""
-        if not task.rules.takes:
-            return task
-        known = self._manager.core.limits.most
-        takes = []
-        for take in task.rules.takes:
-            most = known.get(take.name, take.most)
-            if most < take.number:
-                raise UserError(
-                    f"task {task.id} takes {take.number} of {take.name}, of which there is {most}; "
-                    "say in limits how much there is"
-                )
-            takes.append(take._replace(most=most))
-        return replace(task, rules=replace(task.rules, takes=tuple(takes)))
 
     def _timed(self, tasks: Sequence[Task], steps: Sequence[Step]) -> list[Task]:
         """The same with the run times that earlier runs have taught, if they state none."""
@@ -143,31 +126,3 @@ class Arrivals:
         alone = Runnable(Workflow.from_tasks(order.workflow.stem, plain), tuple(steps))
         times = filled(alone, order.guess_s, order.risk)[0].workflow.runtime_s.tolist()
         return [replace(task, runtime_s=s) for task, s in zip(tasks, times, strict=True)]
-
-
-def linked(tasks: Sequence[Task], workflow: Workflow) -> tuple[list[Task], list[tuple[str, str]]]:
-    """The tasks after those that write what they read; and what no task writes, each with who
-    reads it. UserError if two write the same."""
-    makers: dict[str, str] = {}
-    for task in tasks:
-        for file in task.outputs:
-            if (first := makers.setdefault(file, task.id)) != task.id:
-                raise UserError(f"{task.id} writes {file}, and so does {first}")
-    linked = []
-    outside = []
-    for task in tasks:
-        parents = dict.fromkeys(task.parents)
-        for file in task.inputs:
-            above = file
-            while (maker := makers.get(above) or workflow.maker_of(above)) is None:
-                if (up := posixpath.dirname(above)) in ("", above):
-                    break
-                above = up
-            if maker is None:
-                outside.append((task.id, file))
-            elif maker == task.id:
-                raise UserError(f"{task.id} reads {file}, which it writes")
-            else:
-                parents[maker] = None
-        linked.append(replace(task, parents=tuple(parents)))
-    return linked, outside

@@ -90,6 +90,8 @@ def standing(told: RunView, accept: Sequence[str] = ()) -> Standing:
 def _standing(
     told: RunView, here: Callable[[str], str], accepts: Callable[[str], bool]
 ) -> Standing:
+    if told.facts.request.source:  # it has none, and changes by additions alone
+        return Standing(told, None, _lost(told))
     story = told.story
     runnable = told.runnable
     file = told.facts.request.workflow

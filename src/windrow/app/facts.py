@@ -46,7 +46,8 @@ class RunRequest:
     the most bytes that files may take; `guarantee`: what it has of those of all runs in `space_in`.
     `scratch`: disks of nodes, where `keep` does not stay. `share`: how what many tasks read comes
     there (`model.volume.WAYS`); empty: by each node for itself.
-    `values`: of `vars` of the workflow file.
+    `values`: of `vars` of the workflow file. `source`: the kind of program that made the workflow,
+    of which there is no file then.
     """
 
     workflow: Path
@@ -74,6 +75,7 @@ class RunRequest:
     guess_s: float = GUESS_S
     shell: Mapping[str, str] | None = None
     values: Mapping[str, str] = field(default_factory=dict)
+    source: str = ""
 
     @property
     def rules(self) -> CopyRules:

@@ -8,6 +8,7 @@ has. The run's manager finds out after what they come, whether they fit, and ans
 from __future__ import annotations
 
 import os
+import posixpath
 import secrets
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -23,7 +24,7 @@ from windrow.errors import STEERING, UserError
 from windrow.files import disk_faults
 from windrow.formats.native.commands import shell_named
 from windrow.formats.native.places import Places
-from windrow.model import Step, Task
+from windrow.model import Runnable, Step, Task, Workflow
 from windrow.model.duration import parse_duration
 from windrow.model.resources import GPUS, Counts, gpu_type, typed_gpus
 from windrow.model.rules import Rules, Take
@@ -186,6 +187,67 @@ def record_of_new(tasks: Sequence[NewTask], workflow: Path, guess_s: float) -> R
     made = (_task(task, guess_s) for task in tasks)
     steps = (_step(task, places.base) for task in tasks)
     return RunnableRecord(workflow.stem, list(made), [], list(steps))
+
+
+def runnable_of_new(tasks: Sequence[NewTask], workflow: Path, guess_s: float) -> Runnable:
+    """A workflow of these tasks alone. UserError if they make none."""
+    record = record_of_new(tasks, workflow, guess_s)
+    alone, _ = linked(record.tasks, lambda _: None)
+    return Runnable(Workflow.from_tasks(record.name, limited(alone, {})), tuple(record.steps))
+
+
+def limited(tasks: Sequence[Task], known: Mapping[str, int]) -> list[Task]:
+    """The same with what there is of the limits that they take of: as known before, else as the
+    first of them says it. UserError if one takes more."""
+    most = dict(known)
+    return [_limited(task, most) for task in tasks]
+
+
+def _limited(task: Task, known: dict[str, int]) -> Task:
+    takes = []
+    for take in task.rules.takes:
+        most = known.get(take.name, take.most)
+        if most < take.number:
+            raise UserError(
+                f"task {task.id} takes {take.number} of {take.name}, of which there is {most}; "
+                "say in limits how much there is"
+            )
+        known[take.name] = most
+        takes.append(take._replace(most=most))
+    if not takes:
+        return task
+    return replace(task, rules=replace(task.rules, takes=tuple(takes)))
+
+
+def linked(
+    tasks: Sequence[Task], maker_of: Callable[[str], str | None]
+) -> tuple[list[Task], list[tuple[str, str]]]:
+    """The tasks after those that write what they read; and what no task writes, each with who
+    reads it. `maker_of`: which of the tasks before them writes a file. UserError if two write the
+    same."""
+    makers: dict[str, str] = {}
+    for task in tasks:
+        for file in task.outputs:
+            if (first := makers.setdefault(file, task.id)) != task.id:
+                raise UserError(f"{task.id} writes {file}, and so does {first}")
+    linked = []
+    outside = []
+    for task in tasks:
+        parents = dict.fromkeys(task.parents)
+        for file in task.inputs:
+            above = file
+            while (maker := makers.get(above) or maker_of(above)) is None:
+                if (up := posixpath.dirname(above)) in ("", above):
+                    break
+                above = up
+            if maker is None:
+                outside.append((task.id, file))
+            elif maker == task.id:
+                raise UserError(f"{task.id} reads {file}, which it writes")
+            else:
+                parents[maker] = None
+        linked.append(replace(task, parents=tuple(parents)))
+    return linked, outside
 
 
 def _task(task: NewTask, guess_s: float) -> Task:

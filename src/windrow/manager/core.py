@@ -332,7 +332,8 @@ class Core:
 
     def _hear(self, event: e.Event) -> list[Action]:
         if isinstance(event, e.TaskEvent):
-            return self._hear_of_task(event)
+            number = self.job_of[event.task]
+            return self._reconsidered_if_kept(number, self._hear_of_task(event))
         if isinstance(event, e.JobEvent):
             return self._hear_of_job(event)
         match event:
@@ -394,6 +395,15 @@ class Core:
                 return self._disk_refused(event)
             case _:
                 assert_never(event)
+
+    def _reconsidered_if_kept(self, number: int | None, actions: list[Action]) -> list[Action]:
+        """These actions; and if the job has done all that it had, and keeps its nodes, what joined
+        the run meanwhile is decided on: no end of the job will bring that about."""
+        if not self.is_held or number not in self.kept_jobs():
+            return actions
+        decided = {action.site for action in actions if isinstance(action, Decide)}
+        due = self._decide_if_useful(dict.fromkeys(self.jobs[number].at.group))
+        return actions + [one for one in due if isinstance(one, Decide) and one.site not in decided]
 
     def _hear_of_job(self, event: e.JobEvent) -> list[Action]:
         match event:

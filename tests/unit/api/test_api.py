@@ -144,10 +144,13 @@ def test_names_and_signatures_are_those_that_others_build_on() -> None:
     kept = json.loads((Path(__file__).parent / "signatures.json").read_text())
     now = {
         name: str(inspect.signature(getattr(api, name)))
-        for name in ("run", "plan", "attach", "runs")
+        for name in (
+            *("run", "plan", "attach", "runs"),
+            *("run_tasks", "hold_tasks", "plan_tasks", "largest_node"),
+        )
     } | {
         f"{kind.__name__}.{name}": str(inspect.signature(member))
-        for kind in (api.Run, api.Hold)
+        for kind in (api.Run, api.Hold, api.Watch)
         for name, member in inspect.getmembers(kind, inspect.isfunction)
         if not name.startswith("_")
     }

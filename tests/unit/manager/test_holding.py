@@ -95,6 +95,22 @@ def test_a_held_run_is_not_over_when_all_is_done() -> None:
     assert story.kept_node_s == 40
 
 
+def test_what_joined_while_a_job_ran_is_decided_on_when_it_keeps_its_nodes() -> None:
+    """A strategy may have wanted to wait for the job, which does not end."""
+    core = core_of(BASE)
+    for event in (
+        e.RunBegan(0),
+        e.RunHeld(0, "me", 5),
+        e.JobsPlanned(1, Decision((JobPlan((0, 1), 1, 12, 60),))),
+        e.JobStarted(2, 0),
+        added(Task("c", 1)),
+        e.TaskFinished(7, 0),
+    ):
+        core.handle(event)
+    assert core.handle(e.TaskFinished(9, 1)) == [Decide()]
+    core.check()
+
+
 @pytest.mark.parametrize("end", [e.RunStopped(3), e.RunClosed(3, "it fell silent")])
 def test_a_held_run_ends_when_it_is_stopped_or_closed(end: e.Event) -> None:
     core = core_of(BASE)

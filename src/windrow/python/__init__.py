@@ -1,0 +1,1 @@
+"""Workflows and calls that a Python program makes: `Flow` and `Executor`."""
