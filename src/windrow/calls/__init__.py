@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+from windrow.deletion import put
 from windrow.errors import UserError
 
 FOLDER = "calls"
@@ -171,5 +172,5 @@ def main(arguments: Sequence[str]) -> int:
     place = _place(calls, task)
     half = place.with_name(f".{task}.{os.environ['WINDROW_ATTEMPT']}")
     half.write_bytes(content)
-    half.replace(place)
+    put(half, place)
     return 0 if returned else 1
