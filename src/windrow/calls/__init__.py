@@ -104,6 +104,11 @@ def result(folder: Path, task: str) -> Any:
     raise value
 
 
+def has_result(folder: Path, task: str) -> bool:
+    """Whether a call has returned something, or raised an exception."""
+    return _place(folder / FOLDER, task).exists()
+
+
 def _place(calls: Path, task: str) -> Path:
     return calls / _RESULTS / task
 

@@ -417,10 +417,10 @@ class _Session:
     def _error_of(self, event: Event) -> BaseException:
         """Why a call has failed: what it raised, or what became of its process."""
         assert event.task is not None
+        folder = self.run().folder
         try:
-            calls.result(self.run().folder, event.task)
-        except TaskError:
-            pass
+            if calls.has_result(folder, event.task):
+                calls.result(folder, event.task)
         except BaseException as error:  # noqa: BLE001  (what it raised)
             return error
         tail = event.detail.get("tail")
