@@ -29,8 +29,8 @@ $(VENV)/ready: pyproject.toml lab/pyproject.toml | $(BIN)/python
 	$(PIP) --no-deps -e lab
 	@touch $@
 
-$(VENV)/ready-dev: pyproject.toml lab/pyproject.toml | $(BIN)/python
-	$(PIP) -e '.[dev,bench]' -e lab
+$(VENV)/ready-dev: pyproject.toml lab/pyproject.toml plugins/snakemake/pyproject.toml | $(BIN)/python
+	$(PIP) -e '.[dev,bench]' -e lab -e 'plugins/snakemake[test]'
 	@touch $(VENV)/ready $@
 
 demo: $(VENV)/ready  ## a real workflow on a small emulated cluster, with a wait that hides behind a run; pages in out/

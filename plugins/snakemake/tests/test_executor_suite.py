@@ -1,0 +1,24 @@
+"""Snakemake's own tests of executors, on the queue of this machine."""
+
+from __future__ import annotations
+
+import pytest
+
+pytest.importorskip("snakemake", reason="install it: pip install 'plugins/snakemake[test]'")
+pytest.importorskip("snakemake_executor_plugin_windrow", reason="the plugin is not installed")
+
+from snakemake.common.tests import TestWorkflowsLocalStorageBase
+
+from snakemake_executor_plugin_windrow import ExecutorSettings
+
+pytestmark = pytest.mark.slow
+
+
+class TestWorkflows(TestWorkflowsLocalStorageBase):
+    __test__ = True
+
+    def get_executor(self) -> str:
+        return "windrow"
+
+    def get_executor_settings(self) -> ExecutorSettings:
+        return ExecutorSettings()
