@@ -19,7 +19,7 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 HERE = Path(__file__).parent
 DATA = Path(os.environ.get("WINDROW_DATA") or HERE.parents[1] / "shared" / "data")
-FIRST = ("slurm", "survival", "real", "docs")
+FIRST = ("slurm", "survival", "real", "docs", "plugins")
 """Folders whose tests wait for daemons, clocks and commands: started first, they wait while the
 others calculate."""
 SLOW = ("slurm", "real", "oracle", "docs")
@@ -38,6 +38,10 @@ NEEDS = {
     "slurm": (
         "no private Slurm",
         "there is no Slurm to test with: as root on Debian or Ubuntu, tests/slurm/install",
+    ),
+    "snakemake": (
+        "no Snakemake",
+        "Snakemake is not installed for this Python: pip install -e 'plugins/snakemake[test]'",
     ),
     "browser": (
         "no browser",
@@ -104,7 +108,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def _folder(item: pytest.Item) -> str:
-    return item.path.relative_to(HERE).parts[0]
+    if item.path.is_relative_to(HERE):
+        return item.path.relative_to(HERE).parts[0]
+    return item.path.relative_to(HERE.parent).parts[0]
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-pytest.importorskip("snakemake", reason="install it: pip install 'plugins/snakemake[test]'")
-pytest.importorskip("snakemake_executor_plugin_windrow", reason="the plugin is not installed")
+pytest.importorskip("snakemake", reason="no Snakemake is installed")
+pytest.importorskip("snakemake_executor_plugin_windrow", reason="no Snakemake that has the plugin")
 
 from snakemake.common.tests import TestWorkflowsLocalStorageBase
 

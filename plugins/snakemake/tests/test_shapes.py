@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-pytest.importorskip("snakemake", reason="install it: pip install 'plugins/snakemake[test]'")
-pytest.importorskip("snakemake_executor_plugin_windrow", reason="the plugin is not installed")
+pytest.importorskip("snakemake", reason="no Snakemake is installed")
+pytest.importorskip("snakemake_executor_plugin_windrow", reason="no Snakemake that has the plugin")
 
 from windrow import api
 
