@@ -55,7 +55,9 @@ class Sampling:
 
 LONG_QUEUE = 70
 """Jobs of others that wait, beyond which plays cost so much that they are cut as short as they can
-be."""
+be, and are played side by side."""
+LONGEST_QUEUE = 1000
+"""Jobs of others that wait, beyond which plays are coarser."""
 
 
 @dataclass(frozen=True, slots=True)

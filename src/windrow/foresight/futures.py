@@ -14,11 +14,12 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from threading import Lock
 
 import numpy as np
 from numpy.typing import NDArray
 
-from windrow.foresight.course import LONG_QUEUE, Course, CourseEnd, Sampling
+from windrow.foresight.course import LONG_QUEUE, LONGEST_QUEUE, Course, CourseEnd, Sampling
 from windrow.foresight.past import (
     DAY_S,
     TURNS,
@@ -44,6 +45,11 @@ Ints = NDArray[np.int64]
 _DAYS = 14  # for which others still arrive
 _SIZES_WITHOUT_PLAN = 8  # numbers of nodes that later jobs look at where each look is a simulation
 _LEEWAY_ROUNDS = 3
+# Coarser plays: events of others fall together in steps of _STEP_S for each _PER_STEP jobs of
+# theirs, so that a play takes some hundred passes, and a pass looks at so many jobs.
+_STEP_S = 60
+_PER_STEP = 2000
+_LOOKS = 500
 # then it is not the room: jobs too short for their tasks are killed and submitted again for ever
 _ROOM_DOUBLES = 10
 _HOW = {
@@ -112,6 +118,7 @@ class SampledFutures:
         self._known_errors = errors
         self._failures = self._failures_to_draw()
         self._drawn: dict[int, Cluster] = {}
+        self._drawing = Lock()
         self._erring: dict[int, tuple[Ints, Ints]] = {}
         self._late_s: dict[tuple[tuple[int, ...], int], int] = {}
         self._room = 2 * (view.cap + 8)
@@ -286,19 +293,31 @@ class SampledFutures:
     def _future(self, number: int) -> Cluster:
         """The cluster of one future, with those who arrive; kept, since many courses are played in
         it."""
-        if number not in self._drawn:
-            luck = self._luck(number)
-            draw = np.random.default_rng(luck)
-            runs = self._runs[number % len(self._runs)]
-            now = self._cluster.now_s
-            cluster = self._cluster.redrawn(
-                lambda asked, elapsed_s: runs.draw(asked, elapsed_s, draw), self._room
-            )
-            days = _DAYS if self._sampling.arrivals else 0
-            coming = arrivals(self._past, now, runs, days, draw)
-            failing = self._failures.draw(luck, self._cluster.nodes, now, now + _DAYS * DAY_S)
-            self._drawn[number] = cluster.with_arrivals(coming, failing)
-        return self._drawn[number]
+        with self._drawing:
+            if number not in self._drawn:
+                self._drawn[number] = self._draw(number)
+            return self._drawn[number]
+
+    def _draw(self, number: int) -> Cluster:
+        """All futures are different: from the second turn on, ways without chance have some."""
+        luck = self._luck(number)
+        draw = np.random.default_rng(luck)
+        runs = self._runs[number % len(self._runs)]
+        turn = 0
+        if self._sampling.runs == "mixed":
+            turn = number // len(TURNS)
+        now = self._cluster.now_s
+        cluster = self._cluster.redrawn(
+            lambda asked, elapsed_s: runs.draw(asked, elapsed_s, draw, turn), self._room
+        )
+        days = _DAYS if self._sampling.arrivals else 0
+        coming = arrivals(self._past, now, runs, days, draw, turn)
+        failing = self._failures.draw(luck, self._cluster.nodes, now, now + _DAYS * DAY_S)
+        cluster = cluster.with_arrivals(coming, failing)
+        if self.others_waiting > LONGEST_QUEUE:
+            there = cluster.jobs_waiting + cluster.jobs_running
+            cluster = cluster.coarser(_STEP_S * -(-there // _PER_STEP), _LOOKS)
+        return cluster
 
     @cached_property
     def _tables(self) -> _Beginning:
@@ -406,10 +425,8 @@ class TrueFutures(SampledFutures):
             len(self._tables.tasks), None, 0.0, (0,)
         )  # none: own tasks are taken to be known
 
-    def _future(self, number: int) -> Cluster:
-        if number not in self._drawn:
-            self._drawn[number] = self._cluster.roomy_clone(self._room + 64)
-        return self._drawn[number]
+    def _draw(self, _number: int) -> Cluster:
+        return self._cluster.roomy_clone(self._room + 64)
 
 
 def _times(tasks: Ints, factors: NDArray[np.float64]) -> Ints:

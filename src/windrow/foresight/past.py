@@ -28,6 +28,8 @@ TURNS = ("shares", "requests", "last two", "shares")
 _REMEMBERED = 4000  # past jobs that count
 _OF_USER = 10  # ended jobs of a user that count
 _OF_ALL = 200  # ended jobs that stand for a user without a past
+_LAST_TWO = (0, 1)  # which of a user's jobs count, from the last back
+_LONGEST_OF = 3  # draws that stand for a request
 _FEW = 3  # ended jobs below which a user has no past
 
 
@@ -65,12 +67,15 @@ class QueuePast:
         """The shares of the last jobs, ascending."""
         return np.sort(self.shares[-_OF_ALL:])
 
-    def mean_run_s(self, user: int) -> float:
-        """The mean of what the user's last two jobs ran; 0 if there are none."""
-        own = self._ended[self._ended[:, USER] == user, RUN][-2:]
-        if len(own):
-            return float(own.mean())
-        return 0.0
+    def mean_run_s(self, user: int, picks: tuple[int, ...] = _LAST_TWO) -> float:
+        """The mean of what two of the user's last jobs ran, by default the last; 0 if there are
+        none."""
+        own = self._ended[self._ended[:, USER] == user, RUN][-_OF_USER:][::-1]
+        if len(own) == 0:
+            return 0.0
+        if picks == _LAST_TWO:
+            return float(own[:2].mean())
+        return float(own[[pick % len(own) for pick in picks]].mean())
 
 
 def past_of(cluster: Cluster) -> QueuePast:
@@ -102,14 +107,25 @@ class RunPredictor:
         self._how = how
         self._shares: dict[int, Floats] = {}
         self._means: dict[int, float] = {}
+        self._picks = _LAST_TWO
 
-    def draw(self, rows: Ints, elapsed_s: Ints, draw: np.random.Generator) -> Ints:
+    def draw(self, rows: Ints, elapsed_s: Ints, draw: np.random.Generator, turn: int = 0) -> Ints:
         """A run time for each row (requested time, user) of a job that has run for `elapsed_s` and
-        still runs."""
+        still runs.
+
+        Two ways leave nothing to chance. From the second turn on they do: else the same future
+        came again. Requests are then what the longest of three draws takes, and the last two jobs
+        any two of the last.
+        """
         chance = draw.random(
             len(rows)
         )  # drawn even if it is not used: what is drawn next must not depend on the way
-        if self._how == "requests":
+        if turn and self._how == "requests":
+            chance = chance ** (1 / _LONGEST_OF)
+        if turn and self._how == "last two":
+            self._picks = tuple(draw.integers(0, _OF_USER, 2).tolist())
+            self._means = {}
+        if self._how == "requests" and not turn:
             return rows[:, 0].copy()
         one = self._by_last_two if self._how == "last two" else self._by_share
         drawn = np.zeros(len(rows), dtype=np.int64)
@@ -139,7 +155,7 @@ class RunPredictor:
         """The mean of the user's last two (Tsafrir, Etsion and Feitelson, 2007); an outlived one is
         doubled."""
         if user not in self._means:
-            self._means[user] = self._past.mean_run_s(user)
+            self._means[user] = self._past.mean_run_s(user, self._picks)
         predicted = np.full(len(requested), self._means[user])
         if not self._means[user]:
             predicted = requested.astype(np.float64)
@@ -150,7 +166,12 @@ class RunPredictor:
 
 
 def arrivals(
-    past: QueuePast, now_s: int, runs: RunPredictor, days: int, draw: np.random.Generator
+    past: QueuePast,
+    now_s: int,
+    runs: RunPredictor,
+    days: int,
+    draw: np.random.Generator,
+    turn: int = 0,
 ) -> Ints:
     """Who arrives from now on, as rows of a log: day by day, each day one of the last seven at the
     same hours."""
@@ -158,7 +179,7 @@ def arrivals(
     rows = past.rows.copy()
     still = np.flatnonzero(rows[:, RUN] == 0)
     none = np.zeros(len(still), dtype=np.int64)
-    rows[still, RUN] = np.maximum(1, runs.draw(rows[still][:, [REQUESTED, USER]], none, draw))
+    rows[still, RUN] = np.maximum(1, runs.draw(rows[still][:, [REQUESTED, USER]], none, draw, turn))
     blocks = [rows[:0]]
     for day, ago in enumerate(draw.integers(1, known, days, endpoint=True).tolist()):
         low, high = np.searchsorted(

@@ -17,12 +17,14 @@ and the best so far wins when it is used up. Without futures (`View.futures` is 
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from statistics import fmean, pstdev
 
 from windrow.errors import UserError
-from windrow.foresight.course import LONG_QUEUE, Course, Futures, Sampling
+from windrow.foresight.course import LONG_QUEUE, Course, CourseEnd, Futures, Sampling
 from windrow.foresight.courses import KINDS, Courses, dealt_jobs, padded, unhurried
 from windrow.foresight.narrow import best_end_s, narrow
 from windrow.model import NEVER_S, format_duration, is_never
@@ -36,6 +38,9 @@ OBJECTIVES: tuple[Objective, ...] = ("makespan", "node-hours", "balanced", "cost
 _SURE = 0.9  # the part of futures in which a deadline must be kept
 _FAR = 1.3  # times the makespan of the best so far: beyond that, a course has lost
 _QUEUE = 25  # waiting jobs that double the cost of a play
+_LEAST_PLAYS = 68  # of a decision in any queue: all that follow from the next line
+_LEAST_COURSES = 40  # in one future, and the last ones in all
+_TOGETHER = 8  # plays in a long queue between which the bound on how long they may take stays
 _PER_COURSE = 3  # plays for each course, on average, or there are too many courses
 _FINAL = 4  # courses that are always compared further
 _SHOWN = 12  # candidates in an explanation
@@ -142,7 +147,8 @@ class Foresight:
         """All courses that were played, the best first; none if no job fits on the nodes."""
         left = self._plays_left(futures)
         courses = Courses(view, self.kinds, max_nodes=self.max_nodes, late_s=futures.late_s)
-        alive = [Tried(course) for course in courses.all(most=max(2, left // _PER_COURSE))]
+        most = max(min(_LEAST_COURSES, left), left // _PER_COURSE)
+        alive = [Tried(course) for course in courses.all(most=most)]
         if not alive and self.max_nodes is not None and self.max_nodes < view.work.cluster_nodes:
             raise UserError(
                 f"no job on at most {self.max_nodes} nodes can run what is left; allow more nodes"
@@ -159,15 +165,24 @@ class Foresight:
             left = left - more * len(alive)
             alive = self._sorted(view, alive)
             if at < self.futures:
-                keep = max(_FINAL, -(-len(alive) // 3))
+                keep = self._kept(len(alive), left, self.futures - at)
                 dropped = alive[keep:] + dropped
                 alive = alive[:keep]
         return alive + dropped
 
     def _plays_left(self, futures: Futures) -> int:
-        """Fewer plays in a long queue, if each takes longer."""
+        """Fewer plays in a long queue, where each takes longer, but never too few to tell courses
+        apart. Counted, not timed: the same view gives the same answer everywhere."""
         waiting = max(futures.others_waiting, futures.others_waiting**2 // LONG_QUEUE)
-        return max(2, self.plays * _QUEUE // (_QUEUE + waiting))
+        return max(min(_LEAST_PLAYS, self.plays), self.plays * _QUEUE // (_QUEUE + waiting))
+
+    def _kept(self, courses: int, left: int, futures: int) -> int:
+        """How many courses proceed: a third, or as many as the plays that are left allow in all
+        futures that are left."""
+        third = -(-courses // 3)
+        if left >= third + _FINAL * (futures - 1):
+            return max(_FINAL, third)
+        return max(_FINAL, min(third, left // futures))
 
     def _more_futures(self, at: int, left: int, courses: int) -> int:
         """In how many futures more to play before courses are dropped."""
@@ -183,19 +198,29 @@ class Foresight:
         In a long queue courses of few jobs go first: they are quick to play, and tell when to give
         the others up.
         """
-        within: int | None = None
-        if futures.others_waiting > LONG_QUEUE:
-            tried = sorted(tried, key=lambda one: _jobs(view, one.course))
-        for one in tried:
-            outcome = futures.play(one.course, number, within)
-            one.makespan_s.append(outcome.makespan_s)
-            one.node_s.append(outcome.node_s)
-            if self.objective == "makespan":
-                bound = int(outcome.makespan_s * _FAR)
-                if within is None:
-                    within = bound
-                else:
-                    within = min(within, bound)
+        if futures.others_waiting <= LONG_QUEUE:
+            within: int | None = None
+            for one in tried:
+                within = self._note(one, futures.play(one.course, number, within), within)
+            return
+        tried = sorted(tried, key=lambda one: _jobs(view, one.course))
+        within = self._note(tried[0], futures.play(tried[0].course, number, None), None)
+        with ThreadPoolExecutor(_cores()) as pool:
+            for at in range(1, len(tried), _TOGETHER):
+                some = tried[at : at + _TOGETHER]
+                bound = within
+                plays = [pool.submit(futures.play, one.course, number, bound) for one in some]
+                for one, played in zip(some, plays, strict=True):
+                    within = self._note(one, played.result(), within)
+
+    def _note(self, one: Tried, outcome: CourseEnd, within: int | None) -> int | None:
+        """Note how a course ended, and return how long others may take."""
+        one.makespan_s.append(outcome.makespan_s)
+        one.node_s.append(outcome.node_s)
+        if self.objective != "makespan":
+            return within
+        bound = int(outcome.makespan_s * _FAR)
+        return bound if within is None else min(within, bound)
 
     def _sorted(self, view: View, tried: Sequence[Tried]) -> list[Tried]:
         """By the objective, those that keep the deadline first; stable, so that of equals the
@@ -283,6 +308,13 @@ class Foresight:
         if self._is_late(view, best):
             why += "; no course meets the deadline"
         return why
+
+
+def _cores() -> int:
+    """How many plays can be under way at once: what comes of them does not depend on it."""
+    if hasattr(os, "sched_getaffinity"):
+        return min(_TOGETHER, len(os.sched_getaffinity(0)))
+    return min(_TOGETHER, os.cpu_count() or 1)
 
 
 def _more_nodes(one: Tried, best: Tried) -> str:

@@ -29,7 +29,16 @@ from windrow.kernels.cluster.jobs import give_back, hold
 from windrow.kernels.jit import in_python
 from windrow.model import Log
 from windrow.model.graph import Ints
-from windrow.sim.job_rows import Runs, adopt, held_rows, redraw, running_rows, waiting_rows
+from windrow.sim.job_rows import (
+    Runs,
+    adopt,
+    coarsen,
+    held_rows,
+    redraw,
+    running_rows,
+    waiting_rows,
+    whole_steps,
+)
 from windrow.sim.settings import REQUESTS, ClusterSettings, choice
 
 Numbers = int | Sequence[int] | Ints
@@ -265,6 +274,20 @@ class Cluster:
         self._state[[k.NEXT, k.FAILURE]] = 0, k.FOREVER
         if failures is not None and len(failures):
             self._let_fail(failures, self.now_s)
+        return self
+
+    def coarser(self, grid_s: int, looks: int) -> Cluster:
+        """This cluster, if from now on others come and go in whole steps of so many seconds, and a
+        pass looks for earlier starts for so many of the first that wait, and for clients' jobs."""
+        coarsen(self._state, grid_s)
+        self._state[k.LOOKS] = looks
+        rows = self._log.copy()
+        jobs = rows[: self._jobs]
+        steps = -(-(jobs[:, k.SUBMIT] - self.now_s) // grid_s)
+        jobs[:, k.SUBMIT] = self.now_s + steps * grid_s
+        jobs[:, k.LOG_RUN] = whole_steps(jobs[:, k.LOG_RUN], grid_s)
+        self._log = rows
+        self._log.flags.writeable = False
         return self
 
     def _let_fail(self, failures: Ints, from_s: int) -> None:

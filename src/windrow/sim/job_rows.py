@@ -62,6 +62,27 @@ def redraw(s: Ints, runs: Runs) -> None:
     heap[:] = heap[np.lexsort((heap[:, k.STARTED_AS], heap[:, k.END]))]  # a sorted array is a heap
 
 
+def coarsen(s: Ints, grid_s: int) -> None:
+    """The log's jobs that are there end whole steps of so many seconds from now, if they start at
+    one: events fall together, and one pass serves many."""
+    waiting = waiting_rows(s)
+    others = np.flatnonzero(waiting[:, k.JOB] >= 0)
+    waiting[others, k.RUN] = whole_steps(waiting[others, k.RUN], grid_s)
+    now = int(s[k.NOW])
+    heap = heap_rows(s)
+    running = running_rows(s)
+    others = np.flatnonzero(running[:, k.JOB] >= 0)
+    ends = now + whole_steps(heap[others, k.END] - now, grid_s)
+    heap[others, k.END] = np.minimum(ends, np.maximum(now + 1, running[others, k.EXPECTED]))
+    heap[:] = heap[np.lexsort((heap[:, k.STARTED_AS], heap[:, k.END]))]
+
+
+def whole_steps(seconds: Ints, grid_s: int) -> Ints:
+    """To the nearest whole step, and at least one."""
+    steps: Ints = np.maximum(1, (seconds + grid_s // 2) // grid_s) * grid_s
+    return steps
+
+
 def adopt(s: Ints, own: NDArray[np.bool_], requested_s: Ints) -> None:
     """Make these of the log's jobs clients' jobs -1, -2, ..., which run until they are ended or
     their time is over.

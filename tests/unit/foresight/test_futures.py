@@ -15,7 +15,7 @@ from tests.unit.strategies.test_listing import workflows
 from windrow.foresight.course import Course, CourseEnd, Futures, Later, Sampling
 from windrow.foresight.courses import dealt_jobs
 from windrow.foresight.futures import SampledFutures
-from windrow.foresight.past import RunPredictor, arrivals, failures_of, past_of
+from windrow.foresight.past import QueuePast, RunPredictor, arrivals, failures_of, past_of
 from windrow.kernels.cluster import state as k
 from windrow.manager.core import Core
 from windrow.manager.terms import Terms
@@ -478,3 +478,22 @@ def test_looking_ahead_changes_nothing(
     watched = [run_trial(cluster.clone(), workflow, one, terms=TERMS, site=SITE) for one in looking]
     assert watched[0].story.jobs == watched[1].story.jobs == alone.story.jobs
     assert looking[0].outcomes == looking[1].outcomes
+
+
+@pytest.mark.parametrize("how", ["requests", "last two"])
+def test_no_way_to_predict_comes_again_the_same(how: str) -> None:
+    """From the second turn on, ways that leave nothing to chance leave something."""
+    draw = np.random.default_rng(1)
+    count = 40
+    run = draw.integers(10, 1000, count)
+    columns = [np.arange(count), np.ones(count), np.full(count, 1000), run, np.zeros(count)]
+    predictor = RunPredictor(QueuePast(np.column_stack(columns).astype(np.int64), 0), how)
+    asked = np.array([[1000, 0]] * 5)
+    none = np.zeros(5, dtype=np.int64)
+    first, again, second, third = (
+        predictor.draw(asked, none, np.random.default_rng(seed), turn).tolist()
+        for seed, turn in ((1, 0), (2, 0), (3, 1), (4, 2))
+    )
+    assert first == again
+    assert second not in (first, third)
+    assert third != first

@@ -15,6 +15,7 @@ from tests.unit.strategies.test_listing import workflows
 
 from windrow.app.strategies import STRATEGIES
 from windrow.errors import UserError
+from windrow.foresight import strategy as strategy_module
 from windrow.foresight.course import Course, CourseEnd, Futures, Sampling
 from windrow.foresight.courses import Courses, deal, independent_parts, unhurried
 from windrow.foresight.strategy import Foresight, Tried
@@ -99,6 +100,31 @@ def test_a_decision_by_two_plays_says_so() -> None:
     why = Foresight(kinds=("cuts", "single"), plays=2).decide(view_with(told)).why
     assert "in the only simulated future (2 courses were compared in it; " in why
     assert "±" not in why
+
+
+@pytest.mark.parametrize("waiting", [71, 1_000, 10_000])
+def test_the_longest_queue_leaves_time_to_tell_courses_apart(waiting: int) -> None:
+    """The last four courses meet eight futures, and at least 64 plays are made."""
+    told = Told({WHOLE: [(1000, 5)], CUT: [(700, 9)], SINGLE: [(900, 1)]}, others_waiting=waiting)
+    strategy = Foresight()
+    ranked = strategy.ranked(view_with(told), told)
+    assert [len(one.makespan_s) for one in ranked[:4]] == [8, 8, 8, 8]
+    assert len({one.course.name for one in ranked}) == len(set(told.played))
+    assert len(told.played) >= 64 or len(ranked) < 40
+
+
+@pytest.mark.parametrize("cores", [1, 2, 5])
+def test_how_many_plays_are_under_way_at_once_changes_nothing(
+    cores: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def played() -> list[tuple[str, list[int]]]:
+        told = Told({WHOLE: [(1000, 5)], CUT: [(700, 9)]}, others_waiting=5_000)
+        ranked = Foresight().ranked(view_with(told), told)
+        return [(one.course.name, one.makespan_s) for one in ranked]
+
+    expected = played()
+    monkeypatch.setattr(strategy_module, "_cores", lambda: cores)
+    assert played() == expected
 
 
 @pytest.mark.parametrize(

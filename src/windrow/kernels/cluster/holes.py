@@ -55,8 +55,7 @@ def keep_up(s: Ints) -> None:
             s[c.IS_KNOWN] = 0
     elif s[c.LONG_AT] > 0 and waiting >= c.LONG_QUEUE:
         s[c.IS_KNOWN] = 1
-        for h in range(s[c.LONG_AT], s[c.LONG_AT] + 3 * c.KINDS):
-            s[h] = 0
+        forget(s)
         first = s[c.QUEUE_AT] + s[c.HEAD] * c.QUEUED_WIDTH
         last = s[c.QUEUE_AT] + s[c.TAIL] * c.QUEUED_WIDTH
         for q in range(first, last, c.QUEUED_WIDTH):
@@ -88,6 +87,32 @@ def may_move(s: Ints, q: int, horizon: int) -> bool:
         return True
     before = min(planned - s[q + c.REQUESTED] + 1, horizon)
     return s[of_kind(s, q) + c.NOT_BEFORE] < before
+
+
+@lean
+def first(s: Ints, q: int) -> int:
+    """The first fit of a waiting job without a reservation, for which what is known of its kind
+    saves most of the walk."""
+    p = s[c.PLAN_AT]
+    nodes = s[q + c.NODES]
+    length = s[q + c.REQUESTED]
+    h = of_kind(s, q)
+    known(s, h, nodes, length)
+    least = s[h + c.HOLE_NODES]
+    shortest_s = s[h + c.HOLE_LENGTH]
+    since = max(s[c.NOW], s[h + c.NOT_BEFORE])
+    since = profile.hole(s, p, least, shortest_s, since, c.FOREVER, c.FOREVER)
+    s[h + c.NOT_BEFORE] = since
+    if least < nodes or shortest_s < length:
+        since = profile.hole(s, p, nodes, length, since, c.FOREVER, c.FOREVER)
+    return since
+
+
+@lean
+def forget(s: Ints) -> None:
+    """Nothing is known of any kind."""
+    for h in range(s[c.LONG_AT], s[c.LONG_AT] + 3 * c.KINDS):
+        s[h] = 0
 
 
 @lean

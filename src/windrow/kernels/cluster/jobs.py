@@ -195,7 +195,7 @@ def enqueue(s: Ints, job: int, nodes: int, requested: int, run: int, user: int, 
         if i < s[c.TAIL]:
             s[c.DISORDER] = 1
     q = queued(s, i)
-    if s[c.POLICY] == c.CONSERVATIVE:
+    if s[c.POLICY] == c.CONSERVATIVE or s[c.POLICY] == c.BY_DEPTH:
         s[q + c.KIND] = holes.kind(nodes, requested)
     s[q + c.JOB] = job
     s[q + c.NODES] = nodes
@@ -394,7 +394,7 @@ def launch(s: Ints, starts: Ints, first: int, last: int) -> None:
     """
     now = s[c.NOW]
     ends_first = s[c.EVENT_ORDER] == c.ENDS_FIRST
-    if s[c.IS_KNOWN] == 1 or s[c.GONE] > 0:
+    if (s[c.IS_KNOWN] == 1 and s[c.POLICY] != c.BY_DEPTH) or s[c.GONE] > 0:
         for i in range(first, last + 1):
             q = queued(s, i)
             if s[q + c.PLANNED] == now and not (ends_first and s[q + c.NODES] > s[c.FREE]):

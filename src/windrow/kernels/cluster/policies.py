@@ -33,6 +33,8 @@ from windrow.kernels.cluster.jobs import (
 from windrow.kernels.cluster.state import Ints
 from windrow.kernels.jit import kernel, lean
 
+_MANY_PLACED = 32  # jobs that are placed in one pass, from which on it pays to know of holes
+
 
 @lean
 def schedule(s: Ints, starts: Ints) -> None:
@@ -205,6 +207,10 @@ def depth_pass(s: Ints, starts: Ints) -> None:
         if s[c.GONE] > 0:
             slide_to_front(s)
         reset_plan(s)
+        s[c.IS_KNOWN] = 0
+        if s[c.LONG_AT] > 0 and s[c.TAIL] - s[c.HEAD] >= _MANY_PLACED:
+            s[c.IS_KNOWN] = 1  # of holes, until the plan gets room again
+            holes.forget(s)
         s[c.RESERVED] = 0
         for i in range(s[c.HEAD], s[c.TAIL]):
             s[queued(s, i) + c.PLANNED] = c.NEW
@@ -276,6 +282,9 @@ def move_forward(s: Ints, first: int) -> tuple[int, int]:
     moved = 0
     due = s[c.TAIL]
     last = due - 1
+    until = s[c.TAIL]
+    if s[c.LOOKS] > 0:
+        until = s[c.HEAD] + s[c.LOOKS]
     if s[c.FREED] > 0 and s[c.IS_KNOWN] == 1:
         slides.next_pass(s)
     for i in range(first, s[c.TAIL]):
@@ -285,7 +294,11 @@ def move_forward(s: Ints, first: int) -> tuple[int, int]:
             place(s, i)
             holes.placed(s, q)
         elif (
-            s[c.FREED] > 0 and horizon > s[c.NOW] and planned >= 0 and holes.may_move(s, q, horizon)
+            s[c.FREED] > 0
+            and horizon > s[c.NOW]
+            and planned >= 0
+            and (i < until or s[q + c.JOB] < 0)
+            and holes.may_move(s, q, horizon)
         ):
             to = holes.sooner(s, q, horizon)
             if to < planned:
@@ -372,7 +385,10 @@ def place(s: Ints, i: int) -> None:
     q = queued(s, i)
     nodes = s[q + c.NODES]
     length = s[q + c.REQUESTED]
-    begin = profile.first_fit(s, s[c.PLAN_AT], nodes, length)
+    if s[c.IS_KNOWN] == 1:
+        begin = holes.first(s, q)
+    else:
+        begin = profile.first_fit(s, s[c.PLAN_AT], nodes, length)
     profile.add(s, s[c.PLAN_AT], begin, begin + length, -nodes)
     s[q + c.PLANNED] = begin
 

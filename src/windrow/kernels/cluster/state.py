@@ -85,6 +85,9 @@ PLAN_SETS_AT = 58
 CLOSURES = 59
 LONG_AT = 60  # what is known of a long queue (see `holes` and `queue_index`); 0 if nothing ever is
 IS_KNOWN = 61  # 1 while that is kept up
+# how many entries of the queue a pass looks for earlier starts for, beside clients'; 0: all. Only
+# what looks ahead in a long queue says less: it is how batch systems bound a pass.
+LOOKS = 63
 GONE = 62  # how many entries of the queue are of jobs that started, and are still to be closed
 HEADER = 64
 
@@ -214,7 +217,7 @@ def grown(state: Ints, *, more: int = 1, users: int = 0) -> Ints:
     )
     larger = _laid_out(rooms, rules)
     larger[:QUEUE_AT] = state[:QUEUE_AT]
-    larger[[CLOSURES, GONE]] = state[[CLOSURES, GONE]]
+    larger[[CLOSURES, GONE, LOOKS]] = state[[CLOSURES, GONE, LOOKS]]
     plans = _plans(rooms, rules)
     sizes = _sizes(rooms, rules)
     for place, size in _sizes(_rooms_of(state), rules).items():
@@ -319,6 +322,8 @@ def _long_size(rooms: Rooms, rules: dict[int, int]) -> int:
     if rules[POLICY] == CONSERVATIVE:
         slides = SLIDE_HEADER + 2 * SLIDE_SLOTS
         return 3 * KINDS + slides
+    if rules[POLICY] == BY_DEPTH and rules[DEPTH] < 0:
+        return 3 * KINDS
     if rules[POLICY] == EASY and rules[QUEUE_ORDER] == ARRIVAL:
         return (rooms.queue // INDEX_BLOCK + 1) * INDEX_WIDTH
     return 0
