@@ -31,6 +31,7 @@ from bench import (  # noqa: E402
     grid_schedules,
     growth,
     live_cluster,
+    long_queues,
     no_failures,
     peers,
     trials,
@@ -54,6 +55,7 @@ EXPECTED_S: Mapping[str, tuple[float, float]] = {
     "workflows": (15, 2),
     "trials": (8, 2),
     "schedules": (60, 8),
+    "long queues": (60, 5),
 }
 
 
@@ -162,6 +164,9 @@ def _parts(
     progress.part("schedules")
     timed = grid_schedules.run(progress, quick=quick, with_peers=with_peers)
     yield {"schedules": _plain(timed)}, grid_schedules.tables(timed)
+    progress.part("long queues")
+    queues = long_queues.run(progress, quick=quick)
+    yield {"long_queues": _plain(queues)}, long_queues.tables(queues)
 
 
 def _plain(rows: Sequence[Any]) -> list[dict[str, Any]]:
@@ -183,6 +188,10 @@ def _targets(records: Mapping[str, Any]) -> list[tuple[str, bool]]:
     found.append(("a glume decision", records["decision"]["met"]))
     found += [
         (f"HEFT on {one['processors']:,} processors", one["met"]) for one in records["schedules"]
+    ]
+    found += [
+        (f"{one['waiting']:,} waiting, {one['policy']}", one["met"])
+        for one in records["long_queues"]
     ]
     return [(name, met) for name, met in found if met is not None]
 

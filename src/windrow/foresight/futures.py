@@ -46,7 +46,8 @@ _DAYS = 14  # for which others still arrive
 _SIZES_WITHOUT_PLAN = 8  # numbers of nodes that later jobs look at where each look is a simulation
 _LEEWAY_ROUNDS = 3
 # Coarser plays: events of others fall together in steps of _STEP_S for each _PER_STEP jobs of
-# theirs, so that a play takes some hundred passes, and a pass looks at so many jobs.
+# theirs, so that a play takes some hundred passes; and a pass looks for earlier starts for the
+# first _LOOKS and for our own, as batch systems bound theirs. Those behind fill holes too late.
 _STEP_S = 60
 _PER_STEP = 2000
 _LOOKS = 500
