@@ -33,7 +33,7 @@ from windrow.kernels.cluster.jobs import (
 from windrow.kernels.cluster.state import Ints
 from windrow.kernels.jit import kernel, lean
 
-_MANY_PLACED = 32  # jobs that are placed in one pass, from which on it pays to know of holes
+_MANY_PLACED = 512  # jobs that are placed in one pass, from which on it pays to know of holes
 
 
 @lean
