@@ -43,6 +43,7 @@ def small_blocks() -> Iterator[None]:
             patch.setattr(module, "BLOCK", 4)
         patch.setattr(profile, "_FILLED", 3)
         patch.setattr(state, "LONG_QUEUE", 2)
+        patch.setattr(policies, "_MANY_PLACED", 2)
         patch.setattr(state, "INDEX_BLOCK", 2)
         patch.setattr(state, "SLIDE_SLOTS", 8)
         patch.setattr(holes, "_SHORTEST", 1)
