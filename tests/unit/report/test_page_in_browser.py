@@ -72,6 +72,18 @@ def show(browser: Browser, folder: Path, told: RecordedRun, known: About, more: 
     browser.open(f"{page.as_uri()}{more}")
 
 
+DRAWN = """
+const canvas = document.querySelector(".timeline canvas.rows");
+const data = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height).data;
+let found = 0;
+for (let i = 0; i < data.length; i += 4) {
+  if (data[i + 3] > 200 && data[i + 2] - data[i] > 80) found += 1;
+}
+return found / (data.length / 4);
+"""
+"""Which part of the timeline is blue, as the first kind of tasks is."""
+
+
 def rows(browser: Browser) -> list[str]:
     found: list[str] = browser.run(
         "return [...document.querySelectorAll('.table .line')].map((row) => "
@@ -87,6 +99,7 @@ def test_a_task_is_found_by_a_search_and_a_click_with_its_command_and_log(
     assert (tmp_path / "page.html").stat().st_size < 2_000_000
     browser.wait(f"{SHOWN} && document.querySelectorAll('.table .line').length > 0")
     assert len(rows(browser)) < 60, "only rows in sight exist"
+    browser.wait(f"(() => {{{DRAWN}}})() > 0.2")  # tasks are drawn, however many there are
     browser.type("#find-task", "align-31337")
     browser.wait("document.querySelectorAll('.table .line').length === 1")
     assert rows(browser) == ["align-31337"]
