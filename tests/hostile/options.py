@@ -212,7 +212,6 @@ OPTIONS: dict[tuple[str, ...], dict[str, Callable[[Draw], str]]] = {
         "--to": bad_time,
         "--every": lambda d: d.choice(["0", bad_time(d)]),
         "--at": bad_time,
-        "--html": no_page,
     },
     ("plan", WORKFLOW): {
         **_SCENARIO,
@@ -225,7 +224,6 @@ OPTIONS: dict[tuple[str, ...], dict[str, Callable[[Draw], str]]] = {
         "--space-order": bad_choice,
         "--scratch": bad_scratch,
         "--priority": bad_weights,
-        "--html": no_page,
     },
     ("reliability",): {
         "--on": bad_choice,
@@ -350,8 +348,9 @@ OPTIONS: dict[tuple[str, ...], dict[str, Callable[[Draw], str]]] = {
     ("serve",): {"--port": lambda d: bad_whole(d, 1024, 65_535)},
 }
 
-ANY_TEXT = {("sites", "--on"), ("shell", "-c")}
-"""Options of which a bad value is told in the answer, or is nothing of ours."""
+ANY_TEXT = {("sites", "--on"), ("shell", "-c"), ("compare", "--html"), ("plan", "--html")}
+"""Options of which a bad value is told in the answer, is nothing of ours, or is told as that of
+`simulate` is, after minutes of simulation where nothing is compiled."""
 
 _FIRST = [
     "status",
