@@ -247,6 +247,8 @@ OPTIONS: dict[tuple[str, ...], dict[str, Callable[[Draw], str]]] = {
         "--space": bad_size,
         "--space-order": bad_choice,
         "--profile": bad_name,
+        "--accept": bad_name,
+        "--set": lambda d: d.choice(["x", "=1", "nosuch=1", bad_name(d)]),
     },
     ("generate", "montage", "-o", "new.json"): {
         "--tasks": lambda d: bad_whole(d, 1, _MILLION),
@@ -333,7 +335,7 @@ OPTIONS: dict[tuple[str, ...], dict[str, Callable[[Draw], str]]] = {
     ("status",): {"--pool": bad_name, "--run": bad_name, "--color": bad_choice},
     **{(name,): {"--run": bad_name} for name in ("cancel", "wait", "watch", "files")},
     ("retry", "a"): {"--run": bad_name},
-    ("resume",): {"--run": bad_name, "--space": bad_size},
+    ("resume",): {"--run": bad_name, "--space": bad_size, "--accept": bad_name},
     ("report",): {"--run": bad_name, "--html": no_page, "--crate": bad_name},
     ("config",): {"--profile": bad_name},
     ("submit", "ok.yaml"): {"--pool": bad_name},
