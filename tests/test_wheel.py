@@ -166,7 +166,8 @@ def test_a_study_says_how_to_get_it(alone: Path, tmp_path: Path) -> None:
         (
             ROOT,
             {"src", "examples", "pyproject.toml", "PKG-INFO", "README.md", "LICENSE"}
-            | {"ARCHITECTURE.md", "CHANGELOG.md", "CITATION.cff", "CONTRIBUTING.md", "GLOSSARY.md"},
+            | {"ARCHITECTURE.md", "CHANGELOG.md", "CITATION.cff", "CONTRIBUTING.md", "GLOSSARY.md"}
+            | {"hatch_build.py"},  # which makes the man pages of a wheel
         ),
         (ROOT / "lab", {"src", "pyproject.toml", "PKG-INFO", "README.md", "LICENSE"}),
     ],
