@@ -68,6 +68,7 @@ from windrow.records.runnable_file import (
 from windrow.storage.lifetimes import without_intermediate
 from windrow.story import events as e
 from windrow.story.journal import Record, RunJournal
+from windrow.story.states import RunState
 from windrow.strategies.base import LooksAhead, Strategy
 from windrow.strategies.levels import Mask, Work, whole_seconds, works
 from windrow.version import __version__
@@ -214,6 +215,10 @@ def prepare(
     """
     if order.strategy != AUTO or not _is_plain(order):
         strategy_of(order)
+    if order.notify:
+        from windrow.app.notifying import refuse_bad  # noqa: PLC0415  (few runs do)
+
+        refuse_bad(order.notify)
     runnable, times = filled(
         runnable or read_workflow_file(order.workflow, order.values), order.guess_s, order.risk
     )
@@ -451,6 +456,8 @@ def managed(
         if manager.is_over:
             left = manager.dispatch.clean_up(manager.core)
             live_runs.leave(paths)
+            if writes and facts.request.notify:
+                _notify(paths, facts.request.notify, manager)
         journal.set_fact("trouble", manager.core.trouble)
         if transfers is not None:
             left = "; ".join(filter(None, (left, *transfers.kept)))
@@ -487,6 +494,29 @@ def _keep_observations(manager: Manager) -> None:
     for outpost in manager.outposts:
         if outpost.readings is not None:
             outpost.readings.keep()
+
+
+def _notify(paths: RunPaths, how: str, manager: Manager) -> None:
+    from windrow.app.notifying import notify  # noqa: PLC0415  (few runs do)
+
+    core = manager.core
+    state = RunState.FAILED
+    if core.is_complete:
+        state = RunState.COMPLETE
+    elif core.is_stopped:
+        state = RunState.STOPPED
+    total = len(core.work.workflow)
+    done = int(core.done().sum())
+    said = {
+        "WINDROW_RUN": paths.name,
+        "WINDROW_STATE": state,
+        "WINDROW_TASKS": str(total),
+        "WINDROW_DONE": str(done),
+        "WINDROW_FOLDER": str(paths.folder.path),
+    }
+    words = f"windrow: {paths.name} is {state}, {done} of {total} tasks are done"
+    if trouble := notify(how, said, words):
+        print(trouble, file=sys.stderr, flush=True)
 
 
 @contextmanager

@@ -48,6 +48,7 @@ class RunRequest:
     there (`model.volume.WAYS`); empty: by each node for itself.
     `values`: of `vars` of the workflow file. `source`: the kind of program that made the workflow,
     of which there is no file then.
+    `notify`: a command or a mail address, for the end.
     """
 
     workflow: Path
@@ -76,6 +77,7 @@ class RunRequest:
     shell: Mapping[str, str] | None = None
     values: Mapping[str, str] = field(default_factory=dict)
     source: str = ""
+    notify: str = ""
 
     @property
     def rules(self) -> CopyRules:

@@ -49,11 +49,13 @@ GROUPS: Mapping[str, Sequence[str]] = {
         "report",
         "serve",
         "runs",
+        "rm",
+        "clean",
     ),
     "share a pool of nodes": ("pool", "submit"),
     "try it in simulation": ("compare", "simulate"),
     "generate and inspect files": ("generate", "show", "profile", "traces"),
-    "your settings and your shell": ("config", "completion"),
+    "your settings and your shell": ("init", "config", "completion"),
 }
 EVERYDAY: Mapping[str, str] = {
     "run": "run a workflow, and follow it to the end",

@@ -44,6 +44,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     options.add_accept(parser)
     options.add_set(parser)
+    add(
+        "--notify HOW",
+        default="",
+        help="at the end: a command, with WINDROW_RUN and WINDROW_STATE set, or a mail address",
+    )
     options.add_json(parser, "at the end instead of progress")
 
 
@@ -124,6 +129,7 @@ def _order_of(args: argparse.Namespace) -> RunRequest:
         deadline_s=deadline_s,
         guess_s=args.guess,
         values=dict(args.set or ()),
+        notify=args.notify,
         **wishes,
     )
 
