@@ -53,8 +53,7 @@ def removal_of(paths: RunPaths) -> Removal:
     if holder is not None or open_jobs:
         by = f"managed by {holder}" if holder else "and its jobs may still run"
         raise UserError(
-            f"{paths.name} is not over, {by}; windrow cancel {paths.name} stops it, then "
-            "remove it"
+            f"{paths.name} is not over, {by}; windrow cancel {paths.name} stops it, then remove it"
         )
     folder = str(paths.folder.path)
     return Removal(paths, size_of(folder), facts_of(paths).workflow)

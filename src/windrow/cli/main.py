@@ -191,7 +191,12 @@ def _parsed(
     parser: argparse.ArgumentParser, argv: Sequence[str], chosen: str | None
 ) -> argparse.Namespace:
     """UserError for what the command does not know: argparse would point at the help of all."""
+    once: Sequence[str] | None = None
+    if chosen == "run" and "--" in argv:  # what follows is a command with options of its own
+        at = list(argv).index("--")
+        once, argv = argv[at + 1 :], argv[:at]
     args, unknown = parser.parse_known_args(argv)
+    args.once = once
     takes_run = getattr(args, "may_end_with_run", False) and args.run is None
     if takes_run and len(unknown) == 1 and unknown[0][:1] != "-":
         args.run = unknown.pop()  # argparse looks for it before the options only

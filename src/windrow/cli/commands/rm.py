@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from windrow.cli import options, terminal
+from windrow.cli import options
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -151,6 +151,8 @@ def _run(args: argparse.Namespace) -> int:
         return _add_tasks(args)
     if args.accept and not args.resume:
         raise UserError("--accept says which results a run keeps that is continued; add --resume")
+    if args.once is not None:
+        _take_once(args)
     if args.workflow is None:
         raise UserError("the following arguments are required: WORKFLOW; see windrow run --help")
     refuse_foreign_root(own_root())
@@ -189,6 +191,16 @@ def _run(args: argparse.Namespace) -> int:
     if args.detach:
         return managing.detach(paths, as_json=args.json)
     return managing.stay(paths, as_json=args.json, prepared=prepared)
+
+
+def _take_once(args: argparse.Namespace) -> None:
+    """A command, or one for each of some values: they run again each time that they are typed."""
+    from windrow.app.once import write_workflow_of
+
+    if args.workflow is not None:
+        raise UserError(f"a workflow ({args.workflow}) and a command after --; give one of them")
+    args.workflow = str(write_workflow_of(args.once))
+    args.again = not args.resume
 
 
 def _check_options(order: RunRequest) -> None:
