@@ -38,13 +38,13 @@ def settings_text() -> str:
         '# memory = "16GiB"              # likewise, by what tasks state',
     ]
     partitions = _slurm_partitions()
-    if which("sbatch"):
+    if partitions:  # else it does not answer
         lines += ["", "[queues.slurm]", '# account = ""                  # who pays']
         lines += [f'# partition = "{name}"' for name in partitions[:5]]
     if which("qsub"):
         lines += ["", "[queues.pbs]", '# partition = ""                # a queue of PBS']
     lines += ["", "[run]                           # what windrow run takes by default"]
-    lines += [f'{"" if which("sbatch") else "# "}on = "slurm"']
+    lines += ['on = "slurm"' if partitions else '# on = "slurm"']
     return "\n".join(lines) + "\n"
 
 
