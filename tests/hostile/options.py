@@ -336,6 +336,7 @@ OPTIONS: dict[tuple[str, ...], dict[str, Callable[[Draw], str]]] = {
     **{(name,): {"--run": bad_name} for name in ("cancel", "wait", "watch", "files")},
     ("retry", "a"): {"--run": bad_name},
     ("resume",): {"--run": bad_name, "--space": bad_size, "--accept": bad_name},
+    ("clean",): {"--older": lambda d: d.choice(["0", bad_time(d)])},
     ("report",): {"--run": bad_name, "--html": no_page, "--crate": bad_name},
     ("config",): {"--profile": bad_name},
     ("submit", "ok.yaml"): {"--pool": bad_name},
@@ -350,7 +351,13 @@ OPTIONS: dict[tuple[str, ...], dict[str, Callable[[Draw], str]]] = {
     ("serve",): {"--port": lambda d: bad_whole(d, 1024, 65_535)},
 }
 
-ANY_TEXT = {("sites", "--on"), ("shell", "-c"), ("compare", "--html"), ("plan", "--html")}
+ANY_TEXT = {
+    ("sites", "--on"),
+    ("shell", "-c"),
+    ("run", "--notify"),
+    ("compare", "--html"),
+    ("plan", "--html"),
+}
 """Options of which a bad value is told in the answer, is nothing of ours, or is told as that of
 `simulate` is, after minutes of simulation where nothing is compiled."""
 
