@@ -20,6 +20,7 @@ from windrow.app.settings import (
     settings_of,
 )
 from windrow.errors import InputError, NothingBegun, UserError, unknown_name
+from windrow.extensions import QUEUES, loaded
 from windrow.model.resources import GPUS
 from windrow.queues.port import Queue, QueueError
 
@@ -36,6 +37,9 @@ def open_queue(name: str, shell: Mapping[str, str] | None = None) -> Queue:
     table = settings.tables.get(name)
     if table is None and name in KINDS:
         table = KINDS[name](kind=name)
+    if table is None and (make := loaded(QUEUES, name)) is not None:
+        theirs: Queue = make()
+        return theirs
     if table is None:
         if shutil.which("sbatch", path=(shell or {}).get("PATH")):
             return _partition(name, settings, shell)

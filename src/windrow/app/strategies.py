@@ -4,7 +4,9 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from pkgutil import resolve_name
 
-from windrow.errors import unknown_name
+from windrow import extensions
+from windrow.errors import UserError, unknown_name
+from windrow.extensions import entries, loaded
 from windrow.strategies import Strategy
 
 MEANINGS: Mapping[str, str] = {
@@ -53,6 +55,15 @@ def find_strategy(name: str) -> Strategy:
     none."""
     if name == AUTO:
         return STRATEGIES["foresight"]
-    if name not in STRATEGIES:
-        raise unknown_name("strategy", name, [*STRATEGIES, AUTO])
-    return STRATEGIES[name]
+    if name in STRATEGIES:
+        return STRATEGIES[name]
+    make = loaded(extensions.STRATEGIES, name)
+    if make is None:
+        theirs = (one.name for one in entries(extensions.STRATEGIES))
+        raise unknown_name("strategy", name, [*STRATEGIES, AUTO, *theirs])
+    made: Strategy = make()
+    if not all(hasattr(made, part) for part in ("name", "habits", "decide")):
+        raise UserError(
+            f"the strategy {name} of another package is none: it has no name, habits or decide"
+        )
+    return made

@@ -9,12 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from windrow.errors import UserError
-
-if TYPE_CHECKING:
-    from importlib.metadata import EntryPoint
+from windrow.extensions import COMMANDS, entries, entry
 
 LAB = "windrow-lab"
 LAB_COMMANDS = ("grid", "lab", "reproduce", "stream")
@@ -23,7 +21,7 @@ LAB_COMMANDS = ("grid", "lab", "reproduce", "stream")
 
 def command_of(name: str) -> ModuleType | None:
     """The module of that command; None if no package brings it. UserError if only the lab would."""
-    found = _entry("windrow.commands", name)
+    found = entry(COMMANDS, name)
     if found is not None:
         module: ModuleType = found.load()
         return module
@@ -34,16 +32,16 @@ def command_of(name: str) -> ModuleType | None:
 
 def names() -> list[str]:
     """Every command of other packages, and of the lab also if it is not there."""
-    return sorted({*LAB_COMMANDS, *(entry.name for entry in _entries("windrow.commands"))})
+    return sorted({*LAB_COMMANDS, *(one.name for one in entries(COMMANDS))})
 
 
 def groups() -> Mapping[str, Sequence[str]]:
     """The commands that are there, by the package that brings them, as a title for help."""
     found: dict[str, list[str]] = {}
-    for entry in _entries("windrow.commands"):
-        package = entry.dist.name if entry.dist is not None else "other packages"
-        found.setdefault(f"with {package}", []).append(entry.name)
-    if _entry("windrow.commands", LAB_COMMANDS[0]) is None:
+    for one in entries(COMMANDS):
+        package = one.dist.name if one.dist is not None else "other packages"
+        found.setdefault(f"with {package}", []).append(one.name)
+    if entry(COMMANDS, LAB_COMMANDS[0]) is None:
         found[f"with {LAB}, which is not installed (pip install {LAB})"] = []
     return found
 
@@ -53,20 +51,10 @@ def from_lab(name: str, who: str) -> Any:
 
     UserError if the lab is not there; `who` needs it.
     """
-    found = _entry("windrow.studies", name)
+    found = entry("windrow.studies", name)
     if found is None:
         raise _without_lab(who)
     return found.load()
-
-
-def _entry(group: str, name: str) -> EntryPoint | None:
-    return next((entry for entry in _entries(group) if entry.name == name), None)
-
-
-def _entries(group: str) -> list[EntryPoint]:
-    from importlib.metadata import entry_points
-
-    return sorted(entry_points(group=group), key=lambda entry: entry.name)
 
 
 def _without_lab(who: str) -> UserError:

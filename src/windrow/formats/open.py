@@ -142,7 +142,14 @@ def _parsed(
             from windrow.formats.native.reader import read_native
 
             return read_native(path, run, values)
-    raise _unknown(path, "a workflow", _WORKFLOWS)
+    from windrow.extensions import IMPORTERS, loaded
+
+    suffix = format_suffix(path).lstrip(".")
+    read = loaded(IMPORTERS, suffix) if suffix else None
+    if read is None:
+        raise _unknown(path, "a workflow", _WORKFLOWS)
+    found: Workflow | Runnable = read(Path(path))
+    return found
 
 
 def write_workflow(workflow: Workflow, path: AnyPath) -> None:
