@@ -5,7 +5,7 @@ const first = new RegExp(
   "^(index$|start/|commands/" +
     "|how-to/(run-from-python|write-a-workflow|run-a-workflow|choose-a-strategy|several-clusters)$" +
     "|how-to/(clusters-over-ssh|failing-nodes|space|local-data|shared-inputs|volumes)$" +
-    "|how-to/share-a-pool$" +
+    "|how-to/(share-a-pool|python-functions)$" +
     "|reference/(command-line|native-workflows|queues|sites|runs|python|troubleshooting)$)"
 );
 

@@ -34,7 +34,8 @@ def _option(before: tuple[str, ...], option: str, value: Callable[[Draw], str]) 
 def _place(command: str, value: Callable[[Draw], str]) -> Kind:
     def make(draw: Draw, _folder: Path) -> Case:
         name, *options = command.split()
-        return Case((name, *options, "--", value(draw)))
+        ends = [] if name == "run" else ["--"]  # what follows it is a command there
+        return Case((name, *options, *ends, value(draw)))
 
     return Kind(f"{command} of what is not there", make)
 

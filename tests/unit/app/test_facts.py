@@ -39,6 +39,9 @@ REQUEST = RunRequest(
     risk=0.3,
     guess_s=5.0,
     shell={"PATH": "/bin"},
+    values={"k": "4"},
+    source="snakemake: Snakefile",
+    notify="ann@example.org",
 )
 FACTS = RunFacts(
     request=REQUEST,

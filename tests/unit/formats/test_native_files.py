@@ -153,8 +153,13 @@ def test_each_wrong_use_is_told_with_its_line_and_the_fix(
         *(("threads", "cores"), ("params", "vars"), ("script", "command"), ("run", "command")),
         *(("time", "runtime"), ("walltime", "runtime"), ("mem", "memory"), ("queue", "site")),
         *(("environment", "env"), ("cwd", "workdir"), ("retry", "retries"), ("foreach", "matrix")),
-        *(("tmp", "mounts"), ("needs", "after"), ("container", "setup"), ("modules", "setup")),
-        *(("conda", "setup"), ("image", "setup"), ("log", "windrow logs"), ("gpu", "gpus")),
+        *(("tmp", "mounts"), ("needs", "after")),
+        *(
+            ("image", "container"),
+            ("docker", "container"),
+            ("log", "windrow logs"),
+            ("gpu", "gpus"),
+        ),
     ],
 )
 def test_words_of_other_tools_lead_to_the_right_key(word: str, key: str, tmp_path: Path) -> None:
