@@ -371,8 +371,12 @@ class Core:
                 return []
             case e.RunStopped():
                 self.is_stopped = True
+                # One without tasks leaves by itself, unless another's run on its nodes.
+                hosts = {job.taken_by for job in self.jobs.values()}
                 return [
-                    self._stop(number) for number, job in self.jobs.items() if not job.is_stopping
+                    self._stop(number)
+                    for number, job in self.jobs.items()
+                    if number in hosts or not job.is_stopping
                 ]
 
     def _hear_of_task(self, event: e.TaskEvent) -> list[Action]:

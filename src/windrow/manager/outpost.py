@@ -148,11 +148,14 @@ class Outpost:
             ) is not None:
                 self.hearing.note_sign_of_life(number, last)
         self.left_behind = {n: job_id for n, job_id in self.left_behind.items() if n in self.placed}
-        # A running job without open tasks leaves by itself; one that has not started would do it
-        # all again.
+        # A running job without open tasks leaves by itself, unless another has its nodes; one that
+        # has not started would do it all again.
         jobs = ((n, self.run.core.jobs[n]) for n in self.placed)
+        hosts = {job.taken_by for job in self.run.core.jobs.values()}
         self.wants_stop = [
-            n for n, job in jobs if job.is_stopping and not (job.is_empty and job.is_running)
+            n
+            for n, job in jobs
+            if job.is_stopping and (n in hosts or not (job.is_empty and job.is_running))
         ]
 
     def note(self, event: e.JobEvent) -> None:

@@ -11,7 +11,7 @@ from windrow.agent.holds import Hold, holds_in, keep_s, write_hold
 from windrow.manager.holding import Holding
 from windrow.model import Task
 from windrow.story import events as e
-from windrow.story.events import Decide
+from windrow.story.events import Decide, StopJob
 from windrow.story.story import RunStory
 from windrow.strategies import Decision, JobPlan
 
@@ -119,3 +119,21 @@ def test_a_held_run_ends_when_it_is_stopped_or_closed(end: e.Event) -> None:
     assert not core.is_over
     core.handle(end)
     assert core.is_over
+
+
+def test_a_kept_job_is_stopped_with_the_job_that_it_took_over() -> None:
+    """It has nothing left of its own, but would stay as long as its guest runs."""
+    core = core_of(BASE)
+    for event in (
+        e.RunBegan(0),
+        e.RunHeld(0, "me", 5),
+        e.JobsPlanned(1, Decision((JobPlan((0, 1), 1, 12, 60),))),
+        e.JobStarted(2, 0),
+        e.TaskFinished(7, 0),
+        e.TaskFinished(9, 1),
+        added(Task("c", 1)),
+        e.JobsPlanned(10, Decision((JobPlan((2,), 1, 1, 60),))),
+        e.JobTaken(10, 1, 0, "7"),
+    ):
+        core.handle(event)
+    assert core.handle(e.RunStopped(11)) == [StopJob(0), StopJob(1)]
