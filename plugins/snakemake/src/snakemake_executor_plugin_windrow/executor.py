@@ -58,10 +58,12 @@ class Executor(RemoteExecutor):
         self._waits_for_more = True
         said = self.workflow.executor_settings
         self._on = said.on or "local"
+        given = self.workflow.resource_settings.resources or {}
+        sizes = {name: tasks.plain(size) for name, size in given.items()}
         self._limits = {
-            name: value
-            for name, value in (self.workflow.resource_settings.resources or {}).items()
-            if name not in ("_cores", "_nodes") and isinstance(value, int)
+            name: size
+            for name, size in sizes.items()
+            if name not in ("_cores", "_nodes") and isinstance(size, int)
         }
 
     # What Snakemake calls.

@@ -71,9 +71,14 @@ def _is_count(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and value >= 0
 
 
+def plain(value: object) -> object:
+    """A resource as Snakemake's older versions have it, which is a value without a wrapping."""
+    return getattr(value, "value", value)
+
+
 def takes(job: Any, limits: Mapping[str, int]) -> dict[str, int]:
     """How much the job takes of what the whole workflow has only so much of."""
-    said = {name: job.resources.get(name) for name in limits}
+    said = {name: plain(job.resources.get(name)) for name in limits}
     return {
         name: min(int(value), limits[name])
         for name, value in said.items()
