@@ -16,6 +16,7 @@ from tests.slurm.cluster import PATH, SlurmCluster
 from tests.survival import odd
 from tests.survival.added import grow
 from tests.survival.world import World, braid, check_race
+from tests.waiting import is_alive, wait_until
 
 from windrow.agent.event_file import AgentStarted, Tail
 from windrow.app.runs import RunView
@@ -137,7 +138,10 @@ def ends_well(world: World, process: subprocess.Popen[str]) -> str:
 
 def test_the_agent_is_killed(world: World) -> None:
     with begun_run(world) as process:
+        orphans = world.waiting_tasks()
+        assert len(orphans) >= 2
         os.kill(started(world).pid, signal.SIGKILL)
+        wait_until(lambda: not any(is_alive(pid) for pid in orphans))  # else they may pass the gate
         assert "killed: its agent ended with code 137" in ends_well(world, process)
 
 

@@ -208,6 +208,16 @@ class World:
         path = self.folder / "waiting"
         return path.read_text().split() if path.exists() else []
 
+    def waiting_tasks(self) -> list[int]:
+        """The processes that stand at the gate."""
+        return [pid for pid in _pids() if self._is_here(pid) and _stands_at_gate(pid)]
+
+    def _is_here(self, pid: int) -> bool:
+        try:
+            return Path(f"/proc/{pid}/cwd").readlink() == self.folder
+        except OSError:  # it has ended
+            return False
+
     def open_gate(self) -> None:
         """Let them through, and whoever comes later."""
         (self.folder / "go").touch()
@@ -282,6 +292,10 @@ def _words(pid: int, what: str) -> list[bytes]:
         return Path(f"/proc/{pid}/{what}").read_bytes().split(b"\0")
     except OSError:  # gone, or somebody else's
         return []
+
+
+def _stands_at_gate(pid: int) -> bool:
+    return any(b"echo $WINDROW_TASK >> waiting" in word for word in _words(pid, "cmdline"))
 
 
 def _is_server(pid: int) -> bool:
