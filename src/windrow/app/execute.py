@@ -521,7 +521,7 @@ def _notify(paths: RunPaths, how: str, manager: Manager) -> None:
 
 @contextmanager
 def _recorded(paths: RunPaths, manager: Manager) -> Iterator[None]:
-    """What its tasks read and none makes is recorded while the run goes on."""
+    """What its tasks read and none makes is recorded during the run."""
     contents = Recorder(paths.inputs, paths.hashes)
     made = made_files(manager.dispatch.runnable)
     told = manager.on_records

@@ -1,4 +1,4 @@
-"""What is there already under the names of outputs before a run begins: what it takes beside a
+"""What stands under the names of outputs before a run begins: what it takes beside a
 limit on space, and what will be kept under another name since no run is known to have made it."""
 
 import os

@@ -63,7 +63,7 @@ def redraw(s: Ints, runs: Runs) -> None:
 
 
 def coarsen(s: Ints, grid_s: int) -> None:
-    """The log's jobs that are there end whole steps of so many seconds from now, if they start at
+    """The log's jobs that are there end whole steps of that many seconds from now, if they start at
     one: events fall together, and one pass serves many."""
     waiting = waiting_rows(s)
     others = np.flatnonzero(waiting[:, k.JOB] >= 0)

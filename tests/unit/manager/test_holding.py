@@ -69,14 +69,19 @@ def test_a_run_that_is_stopped_sends_its_holders_away(tmp_path: Path) -> None:
     assert not renew(tmp_path, "a", 1)
 
 
+JOB_IN_HELD_RUN = (
+    e.RunBegan(0),
+    e.RunHeld(0, "me", 5),
+    e.JobsPlanned(1, Decision((JobPlan((0, 1), 1, 12, 60),))),
+    e.JobStarted(2, 0),
+)
+
+
 def test_a_held_run_is_not_over_when_all_is_done() -> None:
     core = core_of(BASE)
     story = RunStory.of(BASE, ())
     for event in (
-        e.RunBegan(0),
-        e.RunHeld(0, "me", 5),
-        e.JobsPlanned(1, Decision((JobPlan((0, 1), 1, 12, 60),))),
-        e.JobStarted(2, 0),
+        *JOB_IN_HELD_RUN,
         e.TaskFinished(7, 0),
         e.TaskFinished(9, 1),
     ):
@@ -99,10 +104,7 @@ def test_what_joined_while_a_job_ran_is_decided_on_when_it_keeps_its_nodes() -> 
     """A strategy may have wanted to wait for the job, which does not end."""
     core = core_of(BASE)
     for event in (
-        e.RunBegan(0),
-        e.RunHeld(0, "me", 5),
-        e.JobsPlanned(1, Decision((JobPlan((0, 1), 1, 12, 60),))),
-        e.JobStarted(2, 0),
+        *JOB_IN_HELD_RUN,
         added(Task("c", 1)),
         e.TaskFinished(7, 0),
     ):
@@ -125,10 +127,7 @@ def test_a_kept_job_is_stopped_with_the_job_that_it_took_over() -> None:
     """It has nothing left of its own, but would stay as long as its guest runs."""
     core = core_of(BASE)
     for event in (
-        e.RunBegan(0),
-        e.RunHeld(0, "me", 5),
-        e.JobsPlanned(1, Decision((JobPlan((0, 1), 1, 12, 60),))),
-        e.JobStarted(2, 0),
+        *JOB_IN_HELD_RUN,
         e.TaskFinished(7, 0),
         e.TaskFinished(9, 1),
         added(Task("c", 1)),

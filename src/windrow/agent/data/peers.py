@@ -551,7 +551,7 @@ def _private(path: str, flags: int) -> int:
 
 
 def _send(call: socket.socket, block: tuple[BinaryIO, int] | bytes, length: int) -> None:
-    """Bytes, or so many of a file from this place on, which is then closed."""
+    """Bytes, or that number of a file from this place on, which is then closed."""
     if isinstance(block, bytes):
         call.sendall(block)
         return

@@ -86,7 +86,7 @@ def run(args: argparse.Namespace) -> None:
 
 
 def play_again(told: RunView) -> None:
-    """By every strategy, and keep the answer beside the run, unless it is there already."""
+    """By every strategy, and keep the answer beside the run, unless one is kept."""
     from windrow.trials import replay
 
     if replay.kept(told.paths, told.story.last_s) is None:

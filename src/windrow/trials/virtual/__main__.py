@@ -34,7 +34,7 @@ from windrow.trials.virtual.shrink import Shrinking
 
 TELLS_EVERY_S = 2.0
 LARGE = 1000
-"""Of so many runs, each fault must have struck and each invariant been exercised."""
+"""In that many runs, each fault must have struck and each invariant been exercised."""
 MIXED = "mixed"
 
 
