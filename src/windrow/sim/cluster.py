@@ -277,8 +277,8 @@ class Cluster:
         return self
 
     def coarser(self, grid_s: int, looks: int) -> Cluster:
-        """This cluster, if from now on others come and go in whole steps of that many seconds, and a
-        pass looks for earlier starts for that many of the first that wait, and for clients' jobs."""
+        """This cluster, if from now on others come and go in whole steps of `grid_s`, and a pass
+        looks for earlier starts for the first `looks` that wait, and for clients' jobs."""
         coarsen(self._state, grid_s)
         self._state[k.LOOKS] = looks
         rows = self._log.copy()
