@@ -538,7 +538,7 @@ class Executor(futures.Executor):
         chunksize: int = 1,
         **_: Any,
     ) -> Iterator[T]:
-        """As of `concurrent.futures`: results in order. `chunksize`: how many calls are one task."""
+        """As of `concurrent.futures`: results in order. `chunksize`: the calls of one task."""
         if chunksize < 1:
             raise ValueError("chunksize must be >= 1.")
         if chunksize == 1:
