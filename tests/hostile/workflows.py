@@ -86,9 +86,9 @@ _CONDITIONS = (
 )
 _WORDS = (
     *("threads", "params", "script", "run", "time", "walltime", "queue", "environment", "cwd"),
-    *("container", "image", "conda", "modules", "retry", "log", "foreach", "tmp", "needs"),
-    *("depends", "input", "output", "timeout", "name", "cmd", "mem", "cpu", "gpu", "partition"),
-    *("account", "", "\x1b[31m", "id ", "ID", "command2", "x" * 5000, "é"),
+    *("image", "retry", "log", "foreach", "tmp", "needs", "depends", "input", "output", "timeout"),
+    *("name", "cmd", "mem", "cpu", "gpu", "partition", "account"),
+    *("", "\x1b[31m", "id ", "ID", "command2", "x" * 5000, "é"),
 )
 _TOP = (
     *(
@@ -137,6 +137,11 @@ _VALUES: list[Fields] = [
     *({"shell": value} for value in ("nosuch", 7, TABLE, [EMPTY])),
     *({"worker": value} for value in ("x", 7, TABLE, [], [EMPTY], ["{i}"])),
     *({"keep": value} for value in ("x", 7, EMPTY)),
+    *(
+        {key: value}
+        for key in ("conda", "container", "modules", "setup", "venv")
+        for value in ("", None, TABLE, {"x": 1}, [TABLE], "\0")
+    ),
     *({"env": {name: "x"}} for name in ("A=B", "", "\0")),
     *({"env": {"A": value}} for value in (EMPTY, TABLE, "\0")),
     *({"workdir": value} for value in (EMPTY, TABLE, "\0")),
