@@ -198,6 +198,7 @@ FULL_THIN = "-N4 --exclusive --mem=0 -w n[1-4]"
 FULL_BIG = "-N2 --exclusive --mem=0 -w n[7-8]"
 ONE_ON_EACH = tuple(f"-n1 -w n{node}" for node in range(1, 9))
 """A job of one core on each node: no whole node is free."""
+THREE_ON_THIN = tuple(f"-N1 -n3 -w n{node}" for node in range(1, 5))
 CHAIN = {f"link-{i}": {"after": f"link-{i - 1}"} if i else {} for i in range(5)}
 CPUS = (*THIN, *BIG)
 """Where tasks without GPUs belong."""
@@ -227,6 +228,8 @@ PARTS = (
     Case("memory that others leave", many(1, memory="1000MiB"), others=tuple(f"-n1 --mem=900 -w n{i}" for i in range(1, 5)), where=CPUS, parts=True, bill={"cpu": 1}),  # noqa: E501
     Case("thin nodes are full: large ones, not those with GPUs", many(2), others=(FULL_THIN,), where=BIG, parts=True, bill={"cpu": (1, 2), "gres/gpu": 0}),  # noqa: E501
     Case("all others are full for long: a core of a GPU node", many(1), others=(FULL_THIN, FULL_BIG), where=GPU, parts=True, bill={"cpu": 1, "gres/gpu": 0}),  # noqa: E501
+    Case("a rare node of large memory is left to others", many(8), queue={"extra": ["--exclude=n8"]}, others=THREE_ON_THIN, where=THIN, parts=True, bill={"cpu": (1, 4)}),  # noqa: E501
+    Case("a rare node of large memory for who needs it", many(1, memory="3000MiB"), queue={"extra": ["--exclude=n8"]}, where=("n7",), parts=True, bill={"cpu": 1}),  # noqa: E501
     Case("CPU tasks that need avx leave GPU nodes alone", many(2), queue={"constraint": "avx"}, where=BIG, parts=True, bill={"cpu": (1, 2), "gres/gpu": 0}),  # noqa: E501
     Case("a feature of GPU nodes alone", many(1), queue={"constraint": "fat"}, where=GPU, parts=True, bill={"cpu": 1, "gres/gpu": 0}),  # noqa: E501
     Case("two features", many(1), queue={"constraint": "big&avx"}, where=BIG, parts=True, bill={"cpu": 1}),  # noqa: E501

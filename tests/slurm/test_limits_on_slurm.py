@@ -83,6 +83,21 @@ def test_jobs_keep_within_limits_on_cores(limited: SlurmCluster, tmp_path: Path)
     assert limited.run("squeue", "-h") == ""
 
 
+def test_jobs_keep_within_what_other_jobs_leave_of_a_limit(
+    limited: SlurmCluster, tmp_path: Path
+) -> None:
+    (tmp_path / "w.yaml").write_text(FOUR_WIDE)
+    (tmp_path / "windrow.toml").write_text('[queues.slurm]\nqos = "four"\n')
+    queue = SlurmQueue(SlurmProfile(qos="four"), env=limited.env)
+    assert queue.snapshot().left == 2
+    shape = ("--nodes=1", "--exclusive", "--time=5", "--output=/dev/null", "--wrap=sleep 300")
+    limited.run("sbatch", "--qos=four", *shape)
+    limited.wait(lambda: queue.snapshot().left == 1, "one node less", "slurmctld")
+    plan = ("plan", "w.yaml", "--on", "slurm", "--strategy", "giant", "--json")
+    planned = json.loads(windrow(limited, tmp_path, *plan).stdout)
+    assert [job["nodes"] for job in planned["jobs_now"]] == [1]
+
+
 def test_slurm_says_of_a_job_that_is_too_large_alone_what_we_say(limited: SlurmCluster) -> None:
     """Its reason is the same as where other jobs have to end first."""
     shape = ("--nodes=3", "--exclusive", "--time=1", "--output=/dev/null", "--wrap=true")

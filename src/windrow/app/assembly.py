@@ -190,7 +190,7 @@ def outpost_at(
         earlier=earlier,
         ahead=ahead,
         readings=readings,
-        open_nodes=None if reached.site.starts_at_once else lambda: twin().snapshot().open_nodes,
+        open_to=None if reached.site.starts_at_once else lambda n: twin().snapshot().open_to(n),
         guard=_guard_of(reached, twin),
     )
 

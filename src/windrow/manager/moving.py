@@ -176,7 +176,8 @@ def _waits_s(outpost: Outpost, waiting: Mapping[int, Placed], now_s: float) -> d
             found[number] = min(found.get(number, NEVER_S), int(start_s - now_s))
     found = {number: round(wait_s * outpost.part_waited) for number, wait_s in found.items()}
     for number in waiting:
-        if outpost.open_nodes is not None and outpost.open_nodes() < core.jobs[number].plan.nodes:
+        nodes = core.jobs[number].plan.nodes
+        if outpost.open_to is not None and outpost.open_to(nodes) < nodes:
             found[number] = NEVER_S
     return found
 

@@ -72,8 +72,9 @@ class Outpost:
     """Where the strategy may look ahead."""
     readings: Watched | None = None
     """What keeps the readings of the queue for this run."""
-    open_nodes: Callable[[], int] | None = None
-    """How many nodes new jobs could have as the queue stands; None: as many as there are."""
+    open_to: Callable[[int], int] | None = None
+    """How many nodes new jobs are to have as the queue stands, if some task takes so many; None: as
+    many as there are."""
     guard: Guard | None = None
     """Who asks the batch system itself about the jobs of a decision."""
     placed: dict[int, Placed] = field(default_factory=dict)
@@ -445,8 +446,8 @@ class Outpost:
         strategy = self.run.strategy
         if isinstance(strategy, LooksAhead) and strategy.has_to_wait(view):
             return view
-        if self.open_nodes is not None:
-            view = view.within(self.open_nodes())
+        if self.open_to is not None:
+            view = view.within(self.open_to(view.widest))
         is_blind = self.guard is not None and not self.guard.sees_all()
         if self.ahead is None or is_blind or view.work.cluster_nodes < 1:
             return view
@@ -550,7 +551,7 @@ class Outpost:
         now = self.run.now_s()
         if not self.at.avoidance.at(now):
             return ()
-        offered = self.at.site.nodes if self.open_nodes is None else self.open_nodes()
+        offered = self.at.site.nodes if self.open_to is None else self.open_to(nodes)
         return self.at.avoidance.names(now, offered - nodes)
 
     def _foretell(self, numbers: Sequence[int]) -> None:

@@ -24,6 +24,11 @@ from windrow.model.site import NodeKind
 AGENT_BYTES = 64 << 20
 """What an agent takes itself, about."""
 _MIB = 1 << 20
+_LARGE = 2
+"""So many times the memory of others has a node of large memory, for each core."""
+_RARE = 0.5
+"""And such nodes are left to those who need them if they have no more than this of the cores of
+others."""
 _MOST_KINDS = 8
 """Kinds of parts of one workflow, of which only the memory differs: beyond these it is rounded
 up."""
@@ -121,13 +126,15 @@ class Sharing:
         return found if most is None else min(found, most[0])
 
     def is_for(self, part: NodeShape, node: NodeShape, kinds: Iterable[NodeKind]) -> bool:
-        """Whether such parts are to be had of this node: one with devices that they do not need is
-        left to others, unless there is nothing else."""
+        """Whether such parts are to be had of this node: one with devices or rare memory that they
+        do not need is left to others, unless there is nothing else."""
         if not self.parts_on(part, node):
             return False
-        spare = _devices(node) - _devices(part)
-        plain = (kind.shape for kind in kinds if not _devices(kind.shape) - _devices(part))
-        return not spare or not any(self.parts_on(part, shape) for shape in plain)
+        able = [kind for kind in kinds if self.parts_on(part, kind.shape)]
+        plain = [kind for kind in able if not _devices(kind.shape) - _devices(part)]
+        if plain and _devices(node) - _devices(part):
+            return False
+        return not (self.counts_memory and _has_rare_memory(part, node, plain or able))
 
     def refusal(self, need: Need, kinds: Iterable[NodeKind]) -> str:
         """Why no job may have a part for this need although some node has it; empty if one may, or
@@ -218,6 +225,26 @@ def _joined(parts: Sequence[NodeShape]) -> NodeShape:
         memory_bytes=max(part.memory_bytes or 0 for part in parts),
         disk_bytes=max(part.disk_bytes or 0 for part in parts),
     )
+
+
+def _has_rare_memory(part: NodeShape, node: NodeShape, kinds: Iterable[NodeKind]) -> bool:
+    """Whether the node has much memory as few of these have, and such a part needs no more of it
+    than others have."""
+    least = _core_bytes(node) / _LARGE
+    usual = 0
+    large = 0
+    for kind in kinds:
+        cores = kind.count * kind.shape.cores
+        if _core_bytes(part) <= _core_bytes(kind.shape) <= least:
+            usual += cores
+        elif _core_bytes(kind.shape) > least:
+            large += cores
+    return large <= _RARE * usual
+
+
+def _core_bytes(shape: NodeShape) -> float:
+    """Its memory for each core."""
+    return (shape.memory_bytes or 0) / shape.cores
 
 
 def _devices(shape: NodeShape) -> set[str]:

@@ -179,7 +179,8 @@ class Snapshot:
     Fewer if nodes are drained while their last jobs run, or if our jobs may not use all.
     `closures`: maintenance that is announced: from when to when, and how many of the nodes have no
     jobs then. `hidden_nodes` are in use, and none of the jobs has them: the batch system does not
-    show all.
+    show all. `left`: what jobs leave of limits that ours share with them, in nodes; None: no such
+    limit.
     """
 
     at_s: float
@@ -188,6 +189,14 @@ class Snapshot:
     offered: int | None = None
     closures: tuple[tuple[float, float, int], ...] = ()
     hidden_nodes: int = 0
+    left: int | None = None
+
+    def open_to(self, nodes: int) -> int:
+        """How wide a new job is best if some task takes so many nodes: a wider one could start, but
+        not before others that count for the same limit end."""
+        if self.left is None:
+            return self.open_nodes
+        return min(self.open_nodes, max(self.left, nodes))
 
     @property
     def open_nodes(self) -> int:

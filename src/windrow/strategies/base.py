@@ -163,6 +163,11 @@ class View:
         return replace(self, work=self.work.within(nodes))
 
     @property
+    def widest(self) -> int:
+        """The most nodes that one of the tasks takes, of those that are left."""
+        return int(self.work.workflow.nodes[self.left].max(initial=1))
+
+    @property
     def jobs(self) -> int:
         """Own jobs in the system."""
         return self.jobs_waiting + self.jobs_running

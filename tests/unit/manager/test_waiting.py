@@ -57,12 +57,12 @@ def test_a_run_waits_and_says_so_while_no_node_takes_jobs(run: VirtualRun) -> No
     back_s = run.world.now_s + 100
     asked: list[float] = []
 
-    def open_nodes() -> int:
+    def open_to(_: int) -> int:
         asked.append(run.world.now_s)
         return run.world.queue.cluster.nodes if run.world.now_s >= back_s else 0
 
     manager = run.hire()
-    manager.outposts[0].open_nodes = open_nodes
+    manager.outposts[0].open_to = open_to
     manager.begin()
     while run.world.now_s < back_s - 50:
         run.look(manager)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.examples import examples
@@ -29,6 +31,22 @@ def test_a_task_of_a_core_takes_a_core_and_the_memory_that_goes_with_it() -> Non
 def test_nodes_with_devices_are_left_to_those_who_need_them() -> None:
     assert parts_of([Need(1)], [GPUS], PLAIN)[0].count == 2 * 8
     assert parts_of([Need(1, counts=(("gpus", 1),))], KINDS, PLAIN)[0].count == 2
+
+
+def test_rare_nodes_of_large_memory_are_left_to_those_who_need_it() -> None:
+    few = replace(BIG, count=1)
+    assert parts_of([Need(1)], [THIN, few], PLAIN)[0].count == 4 * 4
+    assert parts_of([Need(1, 500 * MIB)], [THIN, few], PLAIN)[0].count == 4 * 4
+    assert parts_of([Need(1, 700 * MIB)], [THIN, few], PLAIN)[0].count == 4 * 2 + 8
+    assert parts_of([Need(1, 3000 * MIB)], [THIN, few], PLAIN)[0].count == 5
+    assert parts_of([Need(5)], [THIN, few], PLAIN)[0].count == 1
+
+
+def test_nodes_of_large_memory_that_are_not_rare_are_for_all() -> None:
+    assert parts_of([Need(1)], [THIN, BIG], PLAIN)[0].count == 4 * 4 + 2 * 8
+    assert parts_of([Need(1)], [BIG], PLAIN)[0].count == 2 * 8
+    not_counted = replace(PLAIN, counts_memory=False)
+    assert parts_of([Need(1)], [THIN, replace(BIG, count=1)], not_counted)[0].count == 4 * 4 + 8
 
 
 def test_a_task_has_gpus_of_the_type_that_it_names() -> None:

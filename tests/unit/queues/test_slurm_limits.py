@@ -74,6 +74,7 @@ def queue_of(
         f"{SHOW} assoc where account=root user= ": ROOT,
         f"{SHOW} qos": QOS,
         "scontrol -o show reservation": RESERVATION,
+        "scontrol -o show assoc_mgr": Answer(1, "", "slurm_load_assoc_mgr_info: Access denied"),
     }
     run = site(**(fixed | answers))
     run.answers.pop(f"{SHOW} assoc")  # which would answer for all of them
@@ -294,3 +295,25 @@ def test_what_running_jobs_use_of_a_limit() -> None:
     ]
     of_qos = (Rule("QOS cores", True, {"GrpTRES": "cpu=6"}), *rules[1:])
     assert used_of(IN_USE, bounds_of(of_qos), "sci") == {"GrpTRES cpu=6 of QOS cores": 5}
+
+
+OF_QOS = """\
+Association Records
+ClusterName=w Account=physics UserName=root(0) Partition= ID=6 GrpTRES=cpu=N(2),mem=N(0) MaxTRESPJ=
+QOS Records
+QOS=cpuuser(2) GrpTRES=cpu=N(5) User Limits= 0={MaxTRESPU=cpu=16(4)}
+"""
+
+
+def test_what_running_jobs_leave_of_a_limit_bounds_jobs_of_whole_nodes() -> None:
+    wide = QOS.replace("cpuuser|OverPartQOS|||||||cpu=8", "cpuuser|OverPartQOS|||||||cpu=16")
+    asked = {"scontrol -o show assoc_mgr": OF_QOS}
+    there = queue_of("cpuuser", **{f"{SHOW} qos": wide}, **asked).snapshot()
+    assert there.open_nodes == 8
+    assert there.left == 1  # of 12 cores, if it is a node of 8
+    assert there.open_to(1) == 1
+    assert there.open_to(2) == 2  # for a task that takes two, and waits
+    full = OF_QOS.replace("16(4)", "16(16)")
+    there = queue_of("cpuuser", **{f"{SHOW} qos": wide}, **dict.fromkeys(asked, full)).snapshot()
+    assert (there.left, there.open_to(1)) == (0, 1)
+    assert queue_of("cpuuser", **{f"{SHOW} qos": wide}).snapshot().left is None

@@ -50,7 +50,7 @@ from windrow.queues.slurm.profile import (
 )
 from windrow.queues.slurm.sharing import LONG_S, Counted
 from windrow.queues.slurm.text import SlurmNode
-from windrow.queues.slurm.tres import usage_argv, used_of
+from windrow.queues.slurm.tres import less, tightest, usage_argv, used_of
 from windrow.queues.spec import check_spec
 
 BATCH = 500  # ids in one command line: well below what a kernel takes, and what slurmdbd likes
@@ -361,7 +361,7 @@ class SlurmQueue(BatchQueue):
         if self.part is not None:
             counted = self._counted_now(self.part, nodes, jobs, time.time())
             usable = counted.parts()
-            offered = self._within_bounds(self.part, counted.parts(is_open=True))
+            offered = counted.parts(is_open=True)
             jobs = counted.jobs(jobs, self._user)
         now = time.time()
         is_inside = any(option.startswith("--reservation") for option in self.profile.extra)
@@ -370,22 +370,25 @@ class SlurmQueue(BatchQueue):
         if self.part is not None:  # what is closed, in parts
             each = usable / max(1, len(nodes))
             closures = tuple((start, end, math.ceil(n * each)) for start, end, n in closures)
-        return Snapshot(now, usable, tuple(jobs), offered, closures, hidden)
+        left = self._left_of_bounds() if offered else None
+        return Snapshot(now, usable, tuple(jobs), offered, closures, hidden, left)
 
-    def _within_bounds(self, part: NodeShape, offered: int) -> int:
-        """How many of the offered parts are left by the limits that jobs of this user or account
-        share, if it is told what these use of them; one at least, which waits if need be."""
-        sharing = self._site.limits.sharing
+    def _left_of_bounds(self) -> int | None:
+        """How many nodes or parts are left by the limits that jobs of this user or account share;
+        None if there are none, or Slurm does not tell what is in use of them."""
         shared = [bound for bound in self._site.bounds if bound.is_of_many]
-        if sharing is None or not shared or not offered:
-            return offered
+        if not shared:
+            return None
         told = self._command(usage_argv(shared, self._user))
         if not told.is_good:
-            return offered
-        most = sharing.less(used_of(told.out, shared, self._user)).most_parts(part)
-        if most is None:
-            return offered
-        return max(1, min(offered, most[0]))
+            return None
+        used = used_of(told.out, shared, self._user)
+        sharing = self._site.limits.sharing
+        if self.part is not None and sharing is not None:
+            most = sharing.less(used).most_parts(self.part)
+            return None if most is None else most[0]
+        found = (tightest(less(shared, used), kind.shape) for kind in self._site.limits.kinds)
+        return min((most[0] for most in found if most is not None), default=None)
 
     def _reservations(self, now_s: float) -> str:
         """What Slurm tells of reservations, asked seldom: they are made long before."""

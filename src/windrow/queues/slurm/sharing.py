@@ -22,7 +22,8 @@ from windrow.queues.slurm.tres import Bound, name_of_gres
 
 _COUNTS_CORES = ("cons_tres", "cons_res")
 LONG_S = 300.0
-"""So long must all other nodes be in use before tasks without GPUs take nodes with GPUs."""
+"""So long must all other nodes be in use before tasks take nodes with GPUs or large memory that
+they do not need."""
 _GIB = 1 << 30
 _UNITS = {"": 1 << 20, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 
@@ -122,7 +123,7 @@ class Counted:
     """A partition's nodes and jobs, counted in parts that are all like ours.
 
     `nodes` are all of the partition; `names` those that our jobs may have. `is_any`: also those
-    with devices that such parts do not need.
+    with devices or memory that such parts do not need.
     """
 
     def __init__(

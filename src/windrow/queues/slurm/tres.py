@@ -13,7 +13,7 @@ job wait, and says why.
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from windrow.model.resources import GPUS, NodeShape, gpus_of_type
 
@@ -167,6 +167,11 @@ def tightest(bounds: Iterable[Bound], shape: NodeShape) -> tuple[int, Bound] | N
     """How many nodes like this a job may have, and what says so; None if nothing does."""
     found = [(most, bound) for bound in bounds if (most := bound.most_nodes(shape)) is not None]
     return min(found, key=lambda pair: pair[0], default=None)
+
+
+def less(bounds: Iterable[Bound], used: Mapping[str, int]) -> list[Bound]:
+    """The same if so much of them is in use, by their names."""
+    return [replace(one, amount=max(0, one.amount - used.get(one.name, 0))) for one in bounds]
 
 
 def name_of_gres(name: str) -> str:
