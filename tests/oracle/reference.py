@@ -48,6 +48,7 @@ class Reference:
     cap: int = 0
     weights: dict[str, int] | None = None
     half_life_s: float = 86400.0
+    strict: bool = False
     now: int = 0
     arriving: list[tuple[int, Job]] = field(default_factory=list)
     failing: list[tuple[int, int, int, int]] = field(default_factory=list)
@@ -286,6 +287,9 @@ class Reference:
         share = 100.0 * self.usage.get(job.user, 0) / total
         value = 1000 * w["wait"] * min(wait, 60 * w.get("wait_cap", FOREVER))
         value += 60000 * w["nodes"] * min(job.nodes, w.get("nodes_cap", FOREVER))
+        hours_asked = min(job.requested, 3600 * w.get("requested_cap", FOREVER))
+        value += 60000 * w.get("requested", 0) * hours_asked // 3600
+        value += 60000 * w.get(f"user:{job.user + 1}", 0)
         value += int(60.0 * (1000 * w["xfactor"]) * ((wait + job.requested) / job.requested) // 1)
         value += int(60.0 * (1000 * w["area"]) * (job.nodes * (job.requested / 3600.0)) // 1)
         return value - int(60.0 * (1000 * w["share"]) * share // 1)
@@ -319,7 +323,11 @@ class Reference:
         self.plan.clear()
         for job in list(self.queue):
             fit = self.fit(job, self.now)
-            if fit and (self.events != "ends-first" or job.nodes <= self.really_free()):
+            late = self.strict and any(
+                self.now + job.requested > i.begin for i in self.plan.values()
+            )
+            may = self.events != "ends-first" or job.nodes <= self.really_free()
+            if fit and may and not late:
                 self.start(job, fit.held)
             elif depth == 0:
                 return

@@ -92,6 +92,8 @@ class Log:
     run_s: Ints
     user: Ints
     repairs: Repairs = field(default_factory=Repairs)
+    user_ids: tuple[int, ...] = ()
+    """What the source calls each user; if that is not known, one more than the number."""
 
     def __post_init__(self) -> None:
         columns = ("job", "submit_s", "nodes", "requested_s", "run_s", "user")
@@ -159,6 +161,13 @@ class Log:
         if span:
             return float((self.nodes * ran.astype(np.float64)).sum()) / (span * self.machine_nodes)
         return 0.0
+
+    def user_called(self, source_id: int) -> int | None:
+        """The number of the user whom the source calls so; None if there is none."""
+        if self.user_ids:
+            known = self.user_ids
+            return known.index(source_id) if source_id in known else None
+        return source_id - 1 if (self.user == source_id - 1).any() else None
 
     def accurate(self) -> Log:
         """The same jobs, each requesting exactly its run time."""

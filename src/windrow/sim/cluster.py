@@ -39,7 +39,13 @@ from windrow.sim.job_rows import (
     waiting_rows,
     whole_steps,
 )
-from windrow.sim.settings import REQUESTS, ClusterSettings, choice
+from windrow.sim.settings import (
+    REQUESTS,
+    ClusterSettings,
+    choice,
+    parse_priority,
+    thousandths,
+)
 
 Numbers = int | Sequence[int] | Ints
 
@@ -162,6 +168,7 @@ class Cluster:
             start=start_s,
             rules=self.settings.rules(),
         )
+        self._prefer_users(log)
         self._state[k.NEXT] = np.searchsorted(self._log[:, k.SUBMIT], start_s)
         if failures is not None and len(failures):
             self._let_fail(failures, start_s)
@@ -169,6 +176,18 @@ class Cluster:
         if closures is not None and closures.rows:
             self._close(closures)
         self.advance(start_s)  # clients come after the log, at the first instant too
+
+    def _prefer_users(self, log: Log | None) -> None:
+        """Tell the state what jobs of some users have more, by the priority."""
+        priority = parse_priority(self.settings.priority)
+        last = int(self._state[k.USERS_AT] + 3 * self._state[k.USERS_ROOM])
+        for source_id, points in priority.users if priority else ():
+            user = None if log is None else log.user_called(source_id)
+            if user is None:
+                raise UserError(
+                    f"priority {self.settings.priority!r}: no user {source_id} in the log"
+                )
+            self._state[last + user] = thousandths(points)
 
     @classmethod
     def of_queue(

@@ -15,6 +15,7 @@ from windrow.model.bounds import COUNT_MAX
 POLICIES: Mapping[str, str] = {
     "fcfs": "first come, first served: nothing passes the head of the queue",
     "easy": "backfilling that never delays the head of the queue",
+    "easy-strict": "as easy, but what passes the head must end before the head's reservation",
     "depth:K": "backfilling that never delays the first K blocked jobs; depth:1 is easy",
     "conservative": "every job has a reservation; a promised start never gets later",
     "conservative-replan": "every job has a reservation; all are planned again, in queue order, "
@@ -40,8 +41,8 @@ PRIORITIES: Mapping[str, str] = {
     "fcfs": "the longest wait first (weight 100 a minute, nothing else)",
     "fl": "favours large jobs: 1 a minute of wait, 10 a node up to 128 nodes",
     "fs": "favours small jobs: 1 a minute of wait, -10 a node up to 128 nodes",
-    "NAME=WEIGHT,...": "own weights: wait, xfactor, nodes, area, share (a cap as "
-    "NAME^CAP=WEIGHT; half_life in hours)",
+    "NAME=WEIGHT,...": "own weights: wait, xfactor, nodes, area, requested, share (a cap as "
+    "NAME^CAP=WEIGHT; half_life in hours), and user:ID for the jobs of a user of the log",
 }
 
 _EVENT_CODES = {"batched": k.BATCHED, "one-by-one": k.ONE_BY_ONE, "ends-first": k.ENDS_FIRST}
@@ -57,6 +58,8 @@ class Priority:
     xfactor (wait + requested) / requested
     nodes   nodes asked for
     area    node-hours asked for
+    requested   hours asked for
+    users   by their ids in the log: what all jobs of a user have more, or less, in points
     share   the user's recent part of all node-seconds, in percent; counts against the job. Fades with `half_life_h`.
     """  # noqa: E501
 
@@ -69,6 +72,9 @@ class Priority:
     xfactor_cap: float = math.inf
     nodes_cap: float = math.inf
     area_cap: float = math.inf
+    requested: float = 0.0
+    requested_cap: float = math.inf
+    users: tuple[tuple[int, float], ...] = ()
     half_life_h: float = 24.0
 
     @property
@@ -83,8 +89,15 @@ class Priority:
         numbers = [number for pair in pairs for number in pair] + [
             self.share,
             self.half_life_h * 3600,
+            self.requested,
+            self.requested_cap,
         ]
-        return [round(number * 1000) if math.isfinite(number) else 10**14 for number in numbers]
+        return [thousandths(number) for number in numbers]
+
+
+def thousandths(number: float) -> int:
+    """As kernels want a weight or a cap."""
+    return round(number * 1000) if math.isfinite(number) else 10**14
 
 
 _NAMED = {
@@ -114,6 +127,8 @@ class ClusterSettings:
             raise UserError(
                 f"the cap on a user's jobs must be from 1 to {COUNT_MAX:,}, not {self.cap}"
             )
+        if self.placement != "count" and code == k.EASY and depth == 0:
+            raise UserError("policy easy-strict counts nodes; leave out the placement")
         if self.placement != "count" and code == k.EASY:
             # the shadow rule counts nodes; with identities, depth 1 is EASY
             code = k.BY_DEPTH
@@ -132,7 +147,7 @@ class ClusterSettings:
         else:
             order = k.FIXED
         if priority is None:
-            weights = [0] * 10
+            weights = [0] * 12
         else:
             weights = priority.weights()
         return {
@@ -148,6 +163,7 @@ class ClusterSettings:
 def parse_policy(text: str) -> tuple[int, int]:
     """The kernels' number of a policy, and its depth. UserError for an unknown one."""
     codes = {"fcfs": (k.FCFS, 0), "easy": (k.EASY, 1), "conservative": (k.CONSERVATIVE, -1)}
+    codes["easy-strict"] = (k.EASY, 0)
     codes["conservative-replan"] = (k.BY_DEPTH, -1)
     name, _, depth = text.strip().lower().partition(":")
     if name == "depth":
@@ -167,7 +183,8 @@ def _depth(policy: str, depth: str) -> int:
     return int(depth)
 
 
-_PRIORITY_FIELDS = {field.name for field in fields(Priority)}
+_PRIORITY_FIELDS = {field.name for field in fields(Priority)} - {"users"}
+_FACTORS = ("wait", "xfactor", "nodes", "area", "requested", "share", "user:ID")
 
 
 def parse_priority(text: str) -> Priority | None:
@@ -181,15 +198,17 @@ def parse_priority(text: str) -> Priority | None:
     if "=" not in name:
         raise unknown_name("priority", text, PRIORITIES)
     values: dict[str, float] = {}
+    users: dict[int, float] = {}
     for part in name.split(","):
         key, _, number = part.partition("=")
         key, _, cap = key.strip().partition("^")
+        if key.startswith("user:"):
+            users[_user(text, key, users)] = _number(number, part)
+            continue
         if key == "half_life":
             key = "half_life_h"
         if key not in _PRIORITY_FIELDS or key.endswith("_cap"):
-            raise unknown_name(
-                "priority weight", key, ["wait", "xfactor", "nodes", "area", "share"]
-            )
+            raise unknown_name("priority weight", key, _FACTORS)
         if key in values:
             raise UserError(f"priority {text!r}: {key} is given twice; keep one")
         values[key] = _number(number, part)
@@ -197,7 +216,17 @@ def parse_priority(text: str) -> Priority | None:
             values[f"{key}_cap"] = _cap(text, key, _number(cap, part))
     if values.get("half_life_h", 1) <= 0:
         raise UserError(f"priority {text!r}: half_life must be above zero (hours)")
-    return Priority(**values)
+    return Priority(**values, users=tuple(users.items()))
+
+
+def _user(text: str, key: str, known: Mapping[int, float]) -> int:
+    number = key.removeprefix("user:").removeprefix("-")
+    if not number.isdecimal():
+        raise UserError(f"priority {text!r}: a user is a number of the log, like user:17=500")
+    found = int(key.removeprefix("user:"))
+    if found in known:
+        raise UserError(f"priority {text!r}: {key} is given twice; keep one")
+    return found
 
 
 def _cap(text: str, key: str, cap: float) -> float:

@@ -115,6 +115,22 @@ def test_list_schedulers_equal_their_twins(costs: Costs, insertion: bool) -> Non
         )
 
 
+@given(twin.costs())
+def test_fastest_equals_its_twin(costs: Costs) -> None:
+    """It looks for the earliest end as if its parents' data were on every node."""
+    slow = twin.Twin(costs)
+    for task in costs.by().tolist():
+        there = max((end for a in slow.parents[task] for _, _, end in slow.runs[a]), default=0.0)
+        ends = [
+            (slow.start(task, p, False, there) + slow.run_s(task, p), p)
+            for p in range(len(slow.home))
+        ]
+        p = min(ends)[1]
+        slow.put(task, p, slow.start(task, p, False))
+    made = find_scheduler("fastest")(costs)
+    assert (made.processor.tolist(), made.start_s.tolist()) == twin.of(slow)
+
+
 @given(twin.costs(), st.permutations(list(twin.HEURISTICS)), st.integers(1, 3))
 def test_level_heuristics_equal_their_twins(costs: Costs, names: list[str], count: int) -> None:
     made = find_scheduler("lhbs", heuristics=names[:count])(costs)

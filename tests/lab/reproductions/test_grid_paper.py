@@ -9,6 +9,7 @@ from itertools import product
 import numpy as np
 import pytest
 
+from windrow.recipes.workflows.catalog import generate_workflow
 from windrow_lab.grid.clusters import Cluster, Grid
 from windrow_lab.grid.recipes import generate_grid
 from windrow_lab.reproductions.grid import page, plan
@@ -26,7 +27,7 @@ from windrow_lab.reproductions.grid.plan import SELECTIONS, STAND_INS, Selected,
 from windrow_lab.reproductions.paper import PaperPlan, Wishes, printed
 
 
-def made_up(seed: int, experiment: str = "fixed") -> list[SlrRow]:
+def made_up(seed: int, experiment: str = "arithmetic") -> list[SlrRow]:
     """Each algorithm is worse than the one before, more so at high CCR; EACP's versions are twice
     as good."""
     rows = []
@@ -35,7 +36,7 @@ def made_up(seed: int, experiment: str = "fixed") -> list[SlrRow]:
         STAND_INS["chapter_3"]["grids"], KINDS, shapes, (0.1, 1.0, 10.0)
     ):
         slr = [1 + 0.1 * k * ccr + 0.01 * (width % 7) * k for k in range(4)]
-        slr += [slr[0] / 2, slr[3] / 2, *slr[1:4]]
+        slr += [slr[0] / 2, slr[3] / 2, slr[2], *slr[1:4]]
         rows.append(SlrRow(experiment, seed, grid, kind, alpha, ccr, width, tuple(slr)))
     return rows
 
@@ -123,7 +124,7 @@ def test_the_plan_has_every_part_once_and_links_keep_their_order() -> None:
     )
     linked = plan._linked(grid, "even").bandwidth_bytes_s
     assert linked.tolist() == [[1000, 1, 100], [1, 1000, 50.5], [100, 50.5, 1000]]
-    assert plan._linked(grid, "rate") is grid
+    assert plan._linked(grid, "arithmetic") is grid
 
 
 def test_a_row_has_what_its_grid_and_type_ask_for() -> None:
@@ -135,6 +136,32 @@ def test_a_row_has_what_its_grid_and_type_ask_for() -> None:
         ]
     )
     assert known.sum(axis=1).tolist() == [6, 4, 4, 4]
-    assert costs.workflow.ccr(costs.grid.mean_s_per_byte) == pytest.approx(1)
-    rate = plan._on(plan._application("montage", 15, 1, 1.0), costs.grid, by_mean_rate=True)
-    assert rate.workflow.ccr(1 / costs.grid.mean_bandwidth_bytes_s) == pytest.approx(1)
+    assert costs.workflow.ccr(1 / costs.grid.mean_bandwidth_bytes_s) == pytest.approx(1)
+    rate = plan._on(plan._application("montage", 15, 1, 1.0), costs.grid, by_mean_rate=False)
+    assert rate.workflow.ccr(costs.grid.mean_s_per_byte) == pytest.approx(1)
+
+
+def test_applications_have_the_cost_model_of_the_thesis() -> None:
+    """Edges of 20 to 1000 MB, all from one level to the next the same; the structure stays."""
+    for kind in ("eman", "montage"):
+        there = plan._application(kind, 56, 3, 2.0)
+        plain = generate_workflow(kind, tasks=56, seed=3, even_levels=True)
+        sizes = there.edge_bytes / 1e6
+        assert 20 <= sizes.min() < sizes.max() <= 1000
+        pairs = np.stack((there.levels[there.parents.index], sizes), axis=1)
+        assert len(np.unique(pairs, axis=0)) == there.depth - 1
+        assert there.parents.index.tolist() == plain.parents.index.tolist()
+        assert there.ccr(1 / 12.5e6) == pytest.approx(2)
+
+
+def test_what_a_run_cannot_judge_is_said_not_judged() -> None:
+    seeds = [(SlrRows(made_up(1)), Runs(runs(1)))]
+    quick = {c.what: c for c in claims(seeds, full=False)}
+    timed = next(c for what, c in quick.items() if what.startswith("EMAN: time of one"))
+    assert timed.agrees is None
+    assert timed.verdict == "not applicable: needs scheduling that takes long"
+    slow = [run._replace(took_s=run.took_s * 1e4) for run in runs(1)]
+    again = {c.what: c for c in claims([(seeds[0][0], Runs(slow))], full=False)}
+    assert again[timed.what].agrees is True
+    judged = sum(c.agrees is not None for c in claims(seeds, full=True))
+    assert judged == sum(c.agrees is not None for c in quick.values()) + 4

@@ -13,8 +13,16 @@ from tests.oracle.reference import FOREVER, Job, Reference
 from windrow.model import Log
 from windrow.sim.cluster import Cluster, EventKind
 
-POLICIES = ("fcfs", "easy", "depth:2", "depth:3", "conservative", "conservative-replan")
-DEPTHS = {"easy": 1, "depth:2": 2, "depth:3": 3, "conservative-replan": FOREVER}
+POLICIES = (
+    "fcfs",
+    "easy",
+    "easy-strict",
+    "depth:2",
+    "depth:3",
+    "conservative",
+    "conservative-replan",
+)
+DEPTHS = {"easy": 1, "easy-strict": 1, "depth:2": 2, "depth:3": 3, "conservative-replan": FOREVER}
 PRIORITIES: dict[str, dict[str, int] | None] = {
     "arrival": None,
     "fcfs": {"wait": 100},
@@ -22,6 +30,8 @@ PRIORITIES: dict[str, dict[str, int] | None] = {
     "fs": {"wait": 1, "nodes": -10, "nodes_cap": 128},
     "wait^1=2,area=3": {"wait": 2, "wait_cap": 1, "area": 3},
     "wait=1,xfactor=4": {"wait": 1, "xfactor": 4},
+    "requested^2=3000,nodes=-1": {"requested": 3000, "requested_cap": 2, "nodes": -1},
+    "wait=2,requested=-2000,share=1,half_life=0.005": {"wait": 2, "requested": -2000, "share": 1},
     "wait=1,share=5,half_life=0.005": {"wait": 1, "share": 5},
 }
 
@@ -65,6 +75,7 @@ class Scenario:
             cap=self.cap or 0,
             weights=PRIORITIES[self.priority],
             half_life_s=18.0,
+            strict=self.policy == "easy-strict",
             arriving=arriving,
             failing=list(self.failures),
         )
@@ -106,7 +117,9 @@ def scenarios(
     return Scenario(
         nodes,
         small_log(rows, nodes),
-        draw(st.sampled_from(POLICIES)),
+        draw(
+            st.sampled_from([p for p in POLICIES if p != "easy-strict" or placements == ("count",)])
+        ),
         draw(st.sampled_from(sorted(PRIORITIES))),
         draw(st.sampled_from(["batched", "one-by-one", "ends-first"])),
         draw(st.sampled_from(placements)),

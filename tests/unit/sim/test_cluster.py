@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from tests.unit.sim.scenarios import small_log
 
 from windrow.errors import UserError
 from windrow.model import Log
@@ -158,6 +159,9 @@ def test_what_is_refused() -> None:
         ("priority", "wait=x", "needs a number"),
         ("priority", "colour=1", "known: wait"),
         ("priority", "share=1,half_life=0", "above zero"),
+        ("priority", "user:me=5", "like user:17=500"),
+        ("priority", "user:2=5,user:2=6", "given twice"),
+        ("priority", "user:2", "known: arrival"),
         ("events", "batch", "did you mean batched?"),
         ("placement", "left", "did you mean leftmost?"),
         ("cap", 0, "from 1 to 1,000,000"),
@@ -175,3 +179,48 @@ def test_names_and_weights() -> None:
     assert (own.wait, own.nodes, own.nodes_cap, own.share, own.half_life_h) == (1, 10, 64, 2, 12)
     assert own.changes
     assert parse_priority("arrival") is None
+    asked = parse_priority("requested^48=-3,user:17=500,user:-1=-4")
+    assert asked is not None
+    assert (asked.requested, asked.requested_cap) == (-3, 48)
+    assert asked.users == ((17, 500), (-1, -4))
+    assert not asked.changes
+
+
+def four_users() -> Log:
+    """One runs; one after the other the others submit a job of the same size."""
+    rows = [(0, 4, 10, 10, 0), *((1, 4, 10 - user, 5, user) for user in (1, 2, 3))]
+    return small_log(rows, 4)
+
+
+@pytest.mark.parametrize(
+    ("priority", "order"),
+    [
+        ("arrival", [1, 2, 3]),
+        ("wait=1,requested=-1", [1, 2, 3]),
+        ("requested=-1000", [3, 2, 1]),
+        ("user:4=1,user:3=0.5", [3, 2, 1]),
+        ("wait=1,share=0.001,user:2=-5", [2, 3, 1]),
+    ],
+)
+def test_jobs_of_some_users_and_short_requests_go_first(priority: str, order: list[int]) -> None:
+    cluster = Cluster(four_users(), policy="fcfs", priority=priority, record=True)
+    cluster.advance()
+    assert np.argsort(cluster.log_starts_s)[1:].tolist() == order
+
+
+def test_a_user_of_a_priority_must_be_in_the_log() -> None:
+    with pytest.raises(UserError, match="no user 9 in the log"):
+        Cluster(four_users(), priority="user:9=1")
+    with pytest.raises(UserError, match="no user 1 in the log"):
+        Cluster(nodes=4, priority="user:1=1")
+
+
+def test_what_passes_the_head_ends_before_it_if_the_rule_is_strict() -> None:
+    """Two of four nodes run for 10 s; the head wants three, and one would be left for longer."""
+    log = small_log([(0, 2, 10, 10, 0), (0, 3, 5, 5, 0), (0, 1, 20, 20, 0), (0, 1, 8, 8, 0)], 4)
+    starts = {}
+    for policy in ("easy", "easy-strict"):
+        cluster = Cluster(log, policy=policy, record=True)
+        cluster.advance()
+        starts[policy] = cluster.log_starts_s.tolist()
+    assert starts == {"easy": [0, 10, 0, 0], "easy-strict": [0, 10, 10, 0]}

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 _INTERRUPTED = 130  # the exit code of whatever Ctrl-C ended
 
-_OPTIONS = ("cap", "policy", "placement", "as_thesis", "data")
+_OPTIONS = ("cap", "reading", "policy", "placement", "as_thesis", "data")
 """Those that not every paper takes."""
 
 
@@ -41,6 +41,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     options.add_out(parser, "where results go (default: windrow-PAPER-SCALE)")
     options.add_workers(parser)
     add("--cap N", positive, help="zhang only: at most N jobs queued or running (default: any)")
+    words = "zhang only: what is read in another way: alone, small, strict, or several with commas"
+    add("--reading R", help=words)
     add("--policy P", help="glume only: as in windrow simulate (default: conservative)")
     add("--placement L", help="glume only: as in windrow simulate (default: count)")
     words = (

@@ -19,6 +19,7 @@ SCHEDULERS: Mapping[str, tuple[str, str]] = {
     "heft": ("heft:heft", "by upward rank, each task where it ends first, gaps included"),
     "hhs": ("hhs:hhs", "level by level, inside a level as heft"),
     "greedy": ("lhbs:greedy", "level by level, each task where it ends first (greedy LHBS)"),
+    "fastest": ("lhbs:fastest", "level by level, on the fastest idle node, wherever its data are"),
     "lhbs": ("lhbs:lhbs", "level by level, for each the best of min-min, max-min and sufferage"),
     "min-min": ("lhbs:min_min", "level by level, next the task that can end first"),
     "max-min": ("lhbs:max_min", "level by level, next the task that ends last"),

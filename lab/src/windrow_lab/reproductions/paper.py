@@ -72,16 +72,25 @@ class PaperPlan:
 @dataclass(frozen=True, slots=True)
 class Claim:
     """What a text says, what our runs say, and whether they agree; `agrees` is None if ours
-    cannot say."""
+    cannot say, and `unsaid` is what the page has there instead."""
 
     where: str
     what: str
     printed: str
     ours: str
     agrees: bool | None
+    unsaid: str = "open"
+
+    @property
+    def verdict(self) -> str:
+        """In a word."""
+        if self.agrees is None:
+            return self.unsaid
+        return AGREEMENT[self.agrees]
 
 
 AGREEMENT = {True: "agrees", False: "differs", None: "open"}
+NOT_APPLICABLE = "not applicable"
 
 
 @dataclass(frozen=True, slots=True)
@@ -269,7 +278,7 @@ class Texts(dict[str, Any]):
     def claims(self, said: Iterable[Claim], world: str = "") -> Block:
         """The claims of a text, each beside what our runs say; in another world than print's, if
         it is named."""
-        rows = ((f"{c.where}: {c.what}", c.printed, c.ours, AGREEMENT[c.agrees]) for c in said)
+        rows = ((f"{c.where}: {c.what}", c.printed, c.ours, c.verdict) for c in said)
         head = ("", "print", "here", "")
         if world:
             return self.block(world, head, rows)
@@ -294,7 +303,9 @@ def write_report(report: Report, stem: Path) -> dict[str, str]:
 def claims_words(said: Sequence[Claim]) -> str:
     """How many of them agree, in a sentence."""
     agree, differ = (sum(c.agrees is verdict for c in said) for verdict in (True, False))
-    return f"The text: {agree} of {len(said)} claims agree, {differ} differ."
+    left = len(said) - agree - differ
+    rest = f"; {left} cannot be judged by this run" if left else ""
+    return f"The text: {agree} of {len(said)} claims agree, {differ} differ{rest}."
 
 
 def bounded_claims(

@@ -217,6 +217,7 @@ def _cleaned(name: str, machine: int, rows: Rows, dropped: Repairs) -> Log:
         mended_ran_longer=int((rows.run_s > requested).sum()),
         mended_unsorted=int(late.sum()),
     )
+    user, user_ids = _renumbered(rows.user)
     return Log(
         name=name,
         machine_nodes=machine,
@@ -225,17 +226,19 @@ def _cleaned(name: str, machine: int, rows: Rows, dropped: Repairs) -> Log:
         nodes=rows.allocated,
         requested_s=requested,
         run_s=rows.run_s,
-        user=_renumbered(rows.user),
+        user=user,
         repairs=repairs,
+        user_ids=user_ids,
     )
 
 
-def _renumbered(values: Ints) -> Ints:
-    """Equal values become equal numbers 0, 1, 2 ... in order of first appearance."""
-    _, first, inverse = np.unique(values, return_index=True, return_inverse=True)
+def _renumbered(values: Ints) -> tuple[Ints, tuple[int, ...]]:
+    """Equal values become equal numbers 0, 1, 2 ... in order of first appearance; the values."""
+    known, first, inverse = np.unique(values, return_index=True, return_inverse=True)
+    order = np.argsort(first)
     rank = np.empty(len(first), dtype=np.int64)
-    rank[np.argsort(first)] = np.arange(len(first))
-    return rank[inverse]
+    rank[order] = np.arange(len(first))
+    return rank[inverse], tuple(known[order].tolist())
 
 
 def _sorted(rows: Rows) -> Rows:

@@ -24,7 +24,9 @@ from windrow.kernels.jit import kernel, lean
     CAP_AREA,
     W_SHARE,
     HALF_LIFE,
-) = range(10)
+    W_REQUESTED,
+    CAP_REQUESTED,
+) = range(12)
 
 _FEW_GAPS = 4  # entries of a long queue for each gap in it, at least
 
@@ -78,20 +80,22 @@ def tell(s: Ints, kind: int, job: int) -> None:
 
 
 @kernel
-def priority(s: Ints, wait: int, nodes: int, requested: int, share: float) -> int:
+def priority(s: Ints, wait: int, nodes: int, requested: int, user: int, share: float) -> int:
     """Maui's sum of weighted, capped factors: wait in minutes, expansion factor, nodes, node-hours,
-    share in percent.
+    hours requested, share in percent; and what the user's jobs have by themselves.
 
     A whole number of sixtieths of thousandths, so that each second of waiting counts; each term is
     rounded down, so equal sums are exactly equal.
     """
-    w = s[c.WEIGHTS : c.WEIGHTS + 10]
+    w = s[c.WEIGHTS : c.WEIGHTS + 12]
     total = w[W_WAIT] * min(wait, w[CAP_WAIT] * 60 // 1000)
     total += 60 * w[W_NODES] * min(nodes * 1000, w[CAP_NODES]) // 1000
     total += int(
         60.0 * w[W_XFACTOR] * min((wait + requested) / requested, w[CAP_XFACTOR] / 1000.0) // 1.0
     )
     total += int(60.0 * w[W_AREA] * min(nodes * (requested / 3600.0), w[CAP_AREA] / 1000.0) // 1.0)
+    total += 60 * w[W_REQUESTED] * min(requested, w[CAP_REQUESTED] * 3600 // 1000) // 3600
+    total += 60 * s[s[c.USERS_AT] + 3 * s[c.USERS_ROOM] + user]
     return total - int(60.0 * w[W_SHARE] * share // 1.0)
 
 
@@ -189,7 +193,7 @@ def enqueue(s: Ints, job: int, nodes: int, requested: int, run: int, user: int, 
     key = 0
     if s[c.QUEUE_ORDER] == c.FIXED:
         # Everybody's wait grows alike, so the order at time 0 is the order forever.
-        key = priority(s, -s[c.NOW], nodes, requested, 0.0)
+        key = priority(s, -s[c.NOW], nodes, requested, user, 0.0)
         while i > s[c.HEAD]:
             q = queued(s, i - 1)
             if s[q + c.KEY] > key or (s[q + c.KEY] == key and s[q + c.ORDER] < order):

@@ -2,7 +2,8 @@
 
 The policies, in the words of the docs ("The rules of the simulated cluster"):
 FCFS          heads of the queue start while they fit; nothing passes the head.
-EASY          as FCFS; then any job may start now that does not delay the blocked head's earliest start.
+EASY          as FCFS; then any job may start now that does not delay the blocked head's earliest start;
+              if DEPTH is 0, only one that ends before it.
 BY_DEPTH k    the plan is rebuilt in queue order: each job starts now if it fits; the first k that do not get a
               reservation. k = 1 is EASY; k without limit is conservative-replan.
 CONSERVATIVE  every job has a reservation from its arrival on. When nodes come free, one pass in queue order moves each
@@ -77,7 +78,7 @@ def sort_queue(s: Ints) -> None:
         q = queued(s, i)
         share = 100.0 * s[usage + s[q + c.USER]] / max(1, total)
         s[q + c.KEY] = priority(
-            s, s[c.NOW] - s[q + c.QUEUED], s[q + c.NODES], s[q + c.REQUESTED], share
+            s, s[c.NOW] - s[q + c.QUEUED], s[q + c.NODES], s[q + c.REQUESTED], s[q + c.USER], share
         )
         if i == head or not is_before(s, i, i - 1):
             continue
@@ -187,7 +188,9 @@ def find_shadow(s: Ints) -> None:
     need = s[queued(s, s[c.HEAD]) + c.NODES]
     profile.trim(s, s[c.RUNS_AT], s[c.NOW])
     s[c.SHADOW] = profile.first_fit(s, s[c.RUNS_AT], need, 1)
-    s[c.EXTRA] = profile.level(s, s[c.RUNS_AT], s[c.SHADOW]) - need
+    s[c.EXTRA] = 0
+    if s[c.DEPTH] > 0:
+        s[c.EXTRA] = profile.level(s, s[c.RUNS_AT], s[c.SHADOW]) - need
 
 
 @lean

@@ -54,13 +54,14 @@ MOVED_UNTIL = 38  # up to when it got room in the last pass, by jobs that were m
 FAILURE = 39  # row in the log of the next failure of a node; FOREVER if nodes do not fail
 # Header: the rules.
 POLICY = 20
-DEPTH = 21  # how many blocked jobs get reservations; negative: all
+# how many blocked jobs get reservations; negative: all. EASY, which has one: 0 if what passes the
+# head must end before that starts
+DEPTH = 21
 NODES_ALL = 22  # the cluster's nodes
 EVENT_ORDER = 23
 QUEUE_ORDER = 24
 PLACEMENT = 25
 CAP = 26  # the most jobs one user may have in the system; 0: any number
-WEIGHTS = 27  # ten entries, in thousandths: see `priority` in jobs
 # Header: where regions begin, and their room.
 QUEUE_AT = 40
 QUEUE_ROOM = 41
@@ -75,7 +76,7 @@ PLAN_AT = 49  # the plan; if nodes have identities, the begins of its segments
 SEGMENT_ROOM = 50
 EVENTS_AT = 51
 EVENTS_ROOM = 52
-USERS_AT = 53  # jobs in the system, nodes held, usage
+USERS_AT = 53  # jobs in the system, nodes held, usage, what their priority adds
 USERS_ROOM = 54
 WORDS = 55  # words in a set of nodes; 0 if nodes are only counted
 QUEUE_SETS_AT = 56
@@ -89,7 +90,8 @@ IS_KNOWN = 61  # 1 while that is kept up
 # what looks ahead in a long queue says less: it is how batch systems bound a pass.
 LOOKS = 63
 GONE = 62  # how many entries of the queue are of jobs that started, and are still to be closed
-HEADER = 64
+WEIGHTS = 64  # twelve entries, in thousandths: see `priority` in jobs
+HEADER = 76
 
 # A job in the queue, or held back.
 JOB, NODES, REQUESTED, RUN, USER, QUEUED, PLANNED, ORDER, KEY, KIND = range(10)
@@ -204,7 +206,9 @@ def grown(state: Ints, *, more: int = 1, users: int = 0) -> Ints:
     it is rare."""
     queued = int(state[TAIL] - state[HEAD] + state[HELD]) + more + 1
     running = min(int(state[NODES_ALL] + state[CLOSURES]), int(state[RUNNING]) + queued)
-    rules = {place: int(state[place]) for place in range(POLICY, QUEUE_AT)}
+    rules = {
+        place: int(state[place]) for place in (*range(POLICY, QUEUE_AT), *range(WEIGHTS, HEADER))
+    }
     rooms = Rooms(
         queue=_room(int(state[QUEUE_ROOM]), queued),
         held=_room(int(state[HELD_ROOM]), int(state[HELD]) + more if state[CAP] else 0),
@@ -296,7 +300,7 @@ def _sizes(rooms: Rooms, rules: dict[int, int]) -> dict[int, int]:
         PLAN_AT: _plan_size(rooms.segments) if PLAN_AT in plans else rooms.segments * has_sets,
         LONG_AT: _long_size(rooms, rules),
         EVENTS_AT: rooms.events * EVENT_WIDTH,
-        USERS_AT: rooms.users * 3,
+        USERS_AT: rooms.users * 4,
         QUEUE_SETS_AT: rooms.queue * rooms.words,
         RUNNING_SETS_AT: rooms.running * rooms.words,
         PLAN_SETS_AT: rooms.segments * rooms.words,
@@ -335,7 +339,7 @@ def _plan_size(segments: int) -> int:
 
 
 _OPTIONAL = (RUNS_AT, LONG_AT)
-_PARTS = {USERS_AT: 3}
+_PARTS = {USERS_AT: 4}
 """Regions that are several arrays of one length, one after the other."""
 
 

@@ -26,6 +26,7 @@ from windrow.model import Log
 from windrow.model.bounds import NODES_MAX
 from windrow.recipes.logs.clusters import CLUSTERS, ClusterProfile, cluster_log
 from windrow.recipes.logs.lublin import PUBLISHED, lublin_log, refuse_too_many
+from windrow.recipes.logs.sessions import in_sessions
 from windrow.recipes.workflows.recipe import Parameter, settings
 
 _LOAD = (0, 100)
@@ -48,6 +49,11 @@ class LogModel:
 _USERS = Parameter(
     "users", 200, "number of users; the k-th submits in proportion to k ** -0.7", (1, 1_000_000)
 )
+
+_SESSION = Parameter(
+    "session", 1.0, "jobs that a user submits together in the mean; 1 is each alone", (1, 1000)
+)
+_MOST = Parameter("session_most", 400, "the most jobs of a session", (1, 100_000))
 
 
 _LUBLIN = LogModel(
@@ -80,6 +86,8 @@ _LUBLIN = LogModel(
             (0, 1000),
         ),
         _USERS,
+        _SESSION,
+        _MOST,
     ),
 )
 
@@ -101,6 +109,8 @@ def _cluster_model(cluster: ClusterProfile) -> LogModel:
                 _LOAD,
             ),
             _USERS,
+            _SESSION,
+            _MOST,
         ),
     )
 
@@ -146,7 +156,12 @@ def generate_log(
     make = partial(cluster_log, CLUSTERS[model]) if model in CLUSTERS else lublin_log
     size = chosen.nodes if nodes is None else nodes
     draw = partial(_stream, seed, model)
-    return make(f"{model}-{seed}", draw, nodes=size, jobs=jobs, days=days, **values)
+    mean = values.pop("session")
+    most = values.pop("session_most")
+    if mean > most:
+        raise UserError(f"a session of {mean:g} jobs in the mean cannot have at most {most}")
+    log = make(f"{model}-{seed}", draw, nodes=size, jobs=jobs, days=days, **values)
+    return in_sessions(log, draw("sessions"), mean=mean, most=most, users=values["users"])
 
 
 def _stream(seed: int, model: str, column: str) -> Generator:

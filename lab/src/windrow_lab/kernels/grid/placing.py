@@ -2,7 +2,8 @@
 that a rule wants.
 
 An order has parents before children; `rank` is what to order by. A task with a `pinned` processor
-goes there.
+goes there. One that is pinned to `FASTEST` goes where it would end first if all data were already
+there: speed and idle processors count, and the data take their way afterwards.
 
 Rules: MIN_MIN takes the task whose best end is earliest, MAX_MIN the one whose best end is latest,
 SUFFERAGE the one that loses most if it gets its second-best processor instead of its best,
@@ -24,6 +25,7 @@ from windrow.model.graph import Ints
 from windrow_lab.kernels.grid.rooms import Floats, Given, Plan, arrivals, choose, put
 
 MIN_MIN, MAX_MIN, SUFFERAGE, CLUSTER_SUFFERAGE = range(4)
+FASTEST = -2
 
 
 @kernel
@@ -32,10 +34,23 @@ def place(given: Given, plan: Plan, order: Ints, pinned: Ints) -> None:
     ready = np.zeros(len(given.first) - 1)
     for i in order:
         p = pinned[i]
-        if p < 0:
+        if p == FASTEST:
+            parents_end(given, plan, i, ready)
+        elif p < 0:
             arrivals(given, plan, i, ready)
+        if p < 0:
             p = choose(given, plan, i, ready, 0, len(ready))
         put(given, plan, i, p)
+
+
+@lean
+def parents_end(given: Given, plan: Plan, task: int, ready: Floats) -> None:
+    """When all parents of the task have ended, as if their data were everywhere by then."""
+    ready[:] = 0.0
+    for e in range(given.start[task], given.start[task + 1]):
+        ready[:] = max(ready[0], plan.end[given.parent[e]])
+    for e in range(given.start[task], given.start[task + 1]):
+        plan.at[e] = ready[0]
 
 
 @kernel

@@ -13,6 +13,7 @@ from windrow_lab.reproductions.charts import grouped_bars, short
 from windrow_lab.reproductions.grid.claims import GENERATED, KINDS, Runs, SlrRows, beside, claims
 from windrow_lab.reproductions.grid.plan import (
     FOUR,
+    OURS,
     READINGS,
     SELECTIONS,
     STAND_INS,
@@ -48,8 +49,11 @@ def report(plan: PaperPlan, found: Sequence[Any]) -> Report:
         for seed in STAND_INS["seeds"]
     ]
     runs = [Runs([r for r in all_runs if r.seed == seed]) for seed in STAND_INS["seeds"]]
-    said = claims([(one["fixed"], more) for one, more in zip(by_seed, runs, strict=True)])
-    rows = SlrRows([r for r in all_rows if r.experiment == "fixed"])
+    said = claims(
+        [(one[OURS], more) for one, more in zip(by_seed, runs, strict=True)],
+        full=plan.scale == "full",
+    )
+    rows = SlrRows([r for r in all_rows if r.experiment == OURS])
     return _TEXTS.report(
         plan,
         [claims_words(said), *_findings(rows)],

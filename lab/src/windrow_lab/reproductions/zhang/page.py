@@ -69,6 +69,7 @@ def report(plan: ZhangPlan, tables: Sequence[pa.Table]) -> Report:
         ],
         {
             "cap": plan.cap,
+            "readings": plan.readings,
             "strategies": STRATEGY_NAMES,
             "means": [asdict(m) | {"agrees": m.agrees} for m in means],
             "groups": [asdict(g) for g in results.groups()],
@@ -233,6 +234,6 @@ PAPER = Paper(
     plan_wished,
     report,
     "own three policies",
-    options=("data", "cap"),
+    options=("data", "cap", "reading"),
     needs=("matplotlib", "scipy"),
 )
