@@ -16,7 +16,7 @@ from tests.survival.toy import BEGIN_S, VirtualRun, braid, toy
 from windrow.forecast.twin import Twin
 from windrow.queues.port import JobState
 from windrow.story.journal import PredictedStart
-from windrow.story.time_left import time_left_s
+from windrow.story.time_left import Offer, time_left_s
 from windrow.strategies import Strategy
 from windrow.trials.virtual.world import World, empty_queue
 
@@ -38,7 +38,9 @@ def watched(
     def told() -> None:
         assert run.manager is not None
         predictions: list[PredictedStart] = run.manager.journal.predictions()
-        said.append((run.world.now_s, time_left_s(run.story(), predictions, 1, run.world.now_s)))
+        said.append(
+            (run.world.now_s, time_left_s(run.story(), predictions, Offer(), run.world.now_s))
+        )
 
     run.world.dues = [(BEGIN_S + second, told) for second in range(1, 1000)]
     trouble(run)
@@ -99,7 +101,7 @@ def test_of_a_job_that_runs_into_a_limit_nothing_is_said(
     story = run.story()
     (job,) = story.jobs.values()
     job.reason = word
-    left_s = time_left_s(story, manager.journal.predictions(), 1, run.world.now_s)
+    left_s = time_left_s(story, manager.journal.predictions(), Offer(), run.world.now_s)
     assert (left_s is not None) == is_said
 
 
@@ -112,7 +114,9 @@ def test_of_a_job_that_does_not_start_nothing_is_said(folder: Path) -> None:
 
     def told() -> None:
         assert run.manager is not None
-        said.append(time_left_s(run.story(), run.manager.journal.predictions(), 1, world.now_s))
+        said.append(
+            time_left_s(run.story(), run.manager.journal.predictions(), Offer(), world.now_s)
+        )
 
     world.dues = [(BEGIN_S + second, told) for second in range(1, 170)]
     world.dues.append((BEGIN_S + 150, world.queue.release))
@@ -144,7 +148,7 @@ def test_after_a_fifth_of_a_run_of_many_jobs_it_is_near_the_truth(folder: Path) 
             assert run.manager is not None
             predictions = run.manager.journal.predictions()
             said.append(
-                (run.world.now_s, time_left_s(run.story(), predictions, 1, run.world.now_s))
+                (run.world.now_s, time_left_s(run.story(), predictions, Offer(), run.world.now_s))
             )
 
         run.world.dues = [(BEGIN_S + second, told) for second in range(5, 1000, 5)]

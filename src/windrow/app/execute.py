@@ -398,6 +398,7 @@ def _facts(prepared: Prepared, root: Path, continues: str | None) -> RunFacts:
         tasks=len(prepared.runnable.workflow),
         place="" if first.place == first.queue.name else first.place,
         node_cores=site.shape.cores,
+        nodes=min(first.limits.nodes, settled.max_nodes or first.limits.nodes),
         guesses=prepared.guesses,
         learned=prepared.learned,
         errors=tuple(earlier_errors(prepared.runnable, prepared.times, RunTimes)),

@@ -156,6 +156,8 @@ class RunFacts:
     far: Mapping[str, Any] | None = None
     """What `app.far` has to know of places with files of their own."""
     node_cores: int = 1
+    nodes: int = 0
+    """How many its first site gives a run at a time; 0: not known."""
     guesses: int = 0
     learned: int = 0
     errors: tuple[float, ...] = ()

@@ -427,13 +427,14 @@ class RunView(JournalView[RunJournal]):
     def left_s(self, now_s: float) -> float | None:
         """How long the run will need yet. None if that is unknown: nothing is done, and run
         times are guesses."""
-        from windrow.story.time_left import time_left_s  # noqa: PLC0415
+        from windrow.story.time_left import Offer, time_left_s  # noqa: PLC0415
 
         facts = self.facts
         story = self.story
         if facts.guesses >= len(story.tasks) and not story.count(TaskState.FINISHED):
             return None
-        return time_left_s(story, self.predictions(), facts.node_cores, now_s)
+        offer = Offer(facts.node_cores, facts.nodes, facts.request.cap)
+        return time_left_s(story, self.predictions(), offer, now_s)
 
     def missed_by_s(self, end_s: float) -> float | None:
         """By how much the run is, or was, late; None if it has no deadline or is in time."""

@@ -1,35 +1,52 @@
 """How long a run will need yet, from what is expected of its tasks and of the waits of its jobs.
 Pure.
 
-Rule 1: a task takes what is expected of it, corrected by what finished tasks of its kind took. Rule
-2: a job that waits starts when it was predicted to, corrected by which part of such predictions
-came true; tasks that are in no job wait as long as jobs of this run did. Rule 3: if a wait is
-unknown, nothing is said; so it is of a job that waits for something that forecasts know nothing of.
-A loss costs what is left again, and not the time that was spent. Rule 4: the run continues to have
-as many nodes at a time as it has had. What is left takes as long as these need for it, however jobs
-to come are cut.
+Rule 1: what is left of the run is played forwards (`story.rest`): in jobs that are in the system,
+then in jobs to come, which are taken to be like those that the run has had.
+Rule 2: a job that waits starts when it was predicted to, corrected by which part of such
+predictions came true; if it waits for nodes of this run's own jobs, when these are free. Jobs to
+come wait as long as jobs of this run did.
+Rule 3: if a wait is unknown, nothing is said; so it is of a job that waits for something that
+forecasts know nothing of. Rule 4: run times are those of `story.rest_times`.
 """
 
-from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from bisect import bisect_left
+from collections.abc import Container, Sequence
+from dataclasses import dataclass
 from itertools import accumulate
+from math import inf
 from statistics import median
 
 from windrow.queues.reasons import reason
 from windrow.story.journal import PredictedStart
-from windrow.story.states import AttemptState, JobStage, TaskState
-from windrow.story.story import RunStory
+from windrow.story.rest import JobsToCome, JobThere, Manner, Rest, end_of
+from windrow.story.rest_times import rest_times
+from windrow.story.states import JobStage, TaskState
+from windrow.story.story import JobStory, RunStory
+from windrow.strategies import JobPlan
 
 _PATIENCE_S = 60.0
 """How much later than predicted a job may start before its prediction says nothing any more."""
-_LEAST_PART = 0.1
-"""Of a task's time, what is left at least of one that runs longer than expected."""
+_MOST_DRAWS = 9
+_DRAWN = 1000
+"""How often run times are drawn: of how many tasks in all."""
+_LAST = 50
+"""Jobs from which is learned what jobs to come will be like."""
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """What a run can have at a time: nodes, each with these cores, and jobs. 0: not known."""
+
+    cores: int = 1
+    nodes: int = 0
+    jobs: int = 0
 
 
 def time_left_s(
-    story: RunStory, predictions: Sequence[PredictedStart], cores: int, now_s: float
+    story: RunStory, predictions: Sequence[PredictedStart], offer: Offer, now_s: float
 ) -> float | None:
-    """How long the run will need yet. None if that is not known. `cores`: those of a node."""
+    """How long the run will need yet. None if that is not known."""
     waiting = (
         job
         for job in story.jobs.values()
@@ -37,28 +54,27 @@ def time_left_s(
     )
     if not all(reason(job.reason).is_foreseen for job in waiting):
         return None
-    begins = _begins(story, predictions, now_s)
-    if begins is None:
+    use = _Use(story)
+    begins = _begins(story, use, predictions, now_s)
+    gap_s = use.gap_s()
+    if begins is None or (gap_s is None and story.count(TaskState.PENDING)):
         return _promised_s(story, now_s)
-    take_s = _times(story, now_s)
-    levels = story.workflow.levels.tolist()
-    ends: dict[int, float] = {}
-    homes: dict[int | None, list[int]] = defaultdict(list)
-    for number in sorted(range(len(levels)), key=lambda task: levels[task]):
-        task = story.tasks[number]
-        if not task.state.is_out:
-            homes[None if task.state is TaskState.PENDING else task.job].append(number)
-    most = _most_nodes(story)
-    for job in sorted(homes, key=lambda job: levels[homes[job][0]]):
-        if job is None:
-            nodes = most
-        else:
-            nodes = story.jobs[job].plan.nodes
-        _place(story, nodes, homes[job], begins.get(job, now_s), take_s, cores, ends)
-    if ends:
-        last = max(ends, key=lambda task: ends[task])
-        ends[last] = max(ends[last], now_s + _node_s(story, ends, take_s, cores) / most)
-    return max(0.0, max(ends.values(), default=now_s) - now_s)
+    rest = Rest(
+        workflow=story.workflow,
+        homes=_homes(story, begins),
+        there=_there(story, begins),
+        to_come=use.jobs_to_come(gap_s or 0.0, offer),
+        cores=offer.cores,
+    )
+    ends_s = [end_of(rest, takes_s, now_s) for takes_s in rest_times(story, now_s, _draws(story))]
+    return max(0.0, median(ends_s) - now_s)
+
+
+def _draws(story: RunStory) -> int:
+    """How often to draw run times."""
+    out = sum(count for state, count in story.counts.items() if state.is_out)
+    left = len(story.tasks) - out
+    return min(_MOST_DRAWS, max(1, _DRAWN // max(1, left)))
 
 
 def _promised_s(story: RunStory, now_s: float) -> float | None:
@@ -81,87 +97,164 @@ def _promised_s(story: RunStory, now_s: float) -> float | None:
     return None
 
 
-def _most_nodes(story: RunStory) -> int:
-    """The most nodes that jobs of the run have had at a time; those of the latest job, if that
-    has more."""
-    changes = []
-    for job in story.jobs.values():
-        if job.started_s is not None and job.taken_by is None:
-            changes.append((job.started_s, job.plan.nodes))
-            if job.ended_s is not None:
-                changes.append((job.ended_s, -job.plan.nodes))
-    latest = next(reversed(story.jobs), None)
-    if latest is None:
-        most = 1
-    else:
-        most = story.jobs[latest].plan.nodes
-    return max(most, *accumulate(nodes for _, nodes in sorted(changes)), 1)
+class _Use:
+    """What jobs the run has had, and how it used the nodes."""
+
+    def __init__(self, story: RunStory) -> None:
+        self.story = story
+        changes = []
+        for job in story.jobs.values():
+            if job.queue_started_s is not None:
+                changes.append((job.queue_started_s, job.plan.nodes))
+                if job.ended_s is not None:
+                    changes.append((job.ended_s, -job.plan.nodes))
+        changes.sort()
+        held = list(accumulate(nodes for _, nodes in changes))
+        self.most = max(held, default=0)
+        """The most nodes that jobs of the run have had at a time."""
+        self.now = held[-1] if held else 0
+        self._full_until_s = [
+            at_s
+            for (at_s, nodes), after in zip(changes, held, strict=True)
+            if nodes < 0 and after - nodes == self.most
+        ]
+        self._ended_s = sorted(
+            job.ended_s for job in story.jobs.values() if job.ended_s is not None
+        )
+
+    @property
+    def is_full(self) -> bool:
+        """Whether jobs that wait are likely to wait for nodes of the run's own."""
+        return 0 < self.most <= self.now
+
+    def _had_nodes(self) -> list[tuple[int, JobStory]]:
+        """The latest jobs that the queue gave nodes."""
+        had = [(n, job) for n, job in self.story.jobs.items() if job.queue_started_s is not None]
+        return had[-_LAST:]
+
+    def gap_s(self) -> float | None:
+        """Between the moment when a job could have begun its work and when it did: its wait as the
+        run felt it. None: no job has begun."""
+        gaps = []
+        for number, job in self._had_nodes():
+            firsts = [
+                (attempt.started_s, task)
+                for task in job.plan.tasks
+                for attempt in self.story.tasks[task].attempts
+                if attempt.job == number
+            ]
+            if firsts:
+                start_s, task = min(firsts)
+                gaps.append(max(0.0, start_s - self._could_start_s(job, task, start_s)))
+        if not gaps:
+            return None
+        return median(gaps)
+
+    def _could_start_s(self, job: JobStory, task: int, start_s: float) -> float:
+        """When this task, the first of its job, had all but its nodes."""
+        story = self.story
+        since = [story.begun_s or job.planned_s]
+        for parent in story.workflow.parents.of(task).tolist():
+            since += [a.ended_s for a in story.tasks[parent].attempts if a.ended_s is not None]
+        index = bisect_left(self._full_until_s, start_s)
+        since += self._full_until_s[max(0, index - 1) : index]
+        submitted_s = job.planned_s if job.submitted_s is None else job.submitted_s
+        is_alone = not any(
+            (other.queue_started_s or start_s) < submitted_s
+            and (other.ended_s is None or other.ended_s > submitted_s)
+            for _, other in self._had_nodes()
+        )
+        if is_alone:  # it was submitted when the jobs before it were done
+            since += [end_s for end_s in self._ended_s if end_s <= submitted_s][-1:]
+        return max(one for one in since if one <= start_s or one == since[0])
+
+    def jobs_to_come(self, gap_s: float, offer: Offer) -> JobsToCome:
+        """What they will be like."""
+        limited = [
+            job.limit_s / job.plan.run_s
+            for _, job in self._had_nodes()
+            if job.limit_s is not None and job.plan.run_s > 0
+        ]
+        manner = self._manner()
+        if self._is_narrow(manner):
+            most = max(1, self.most)
+        else:
+            most = offer.nodes or len(self.story.tasks)
+        if manner is Manner.TASKS and offer.jobs:
+            most = min(most, offer.jobs)
+        return JobsToCome(manner, gap_s, most, median(limited) if limited else None)
+
+    def _manner(self) -> Manner:
+        """As jobs were cut so far."""
+        story = self.story
+        if story.decisions and story.decisions[-1].decision.individually:
+            return Manner.TASKS
+        alone = [job.decision for job in story.jobs.values() if len(job.plan.tasks) == 1]
+        if len(alone) == len(story.jobs) > len(set(alone)):  # several of one task, at one time
+            return Manner.TASKS
+        levels = story.workflow.levels
+        if all(len(set(levels[list(p.tasks)].tolist())) == 1 for p in self._plans()):
+            return Manner.LEVELS
+        return Manner.ALL
+
+    def _is_narrow(self, manner: Manner) -> bool:
+        """Whether jobs had fewer nodes than they could use."""
+        if manner is Manner.ALL:
+            return True
+        if manner is Manner.LEVELS:
+            return any(plan.nodes < len(plan.tasks) for plan in self._plans())
+        return self.is_full and any(
+            job.outcome is None and job.started_s is None for job in self.story.jobs.values()
+        )
+
+    def _plans(self) -> list[JobPlan]:
+        """Of the latest jobs that had nodes."""
+        return [job.plan for _, job in self._had_nodes()]
 
 
-def _node_s(
-    story: RunStory, tasks: Iterable[int], take_s: Mapping[int, float], cores: int
-) -> float:
-    """The node time that these tasks take."""
-    workflow = story.workflow
-    return sum(
-        take_s[t] * (int(workflow.nodes[t]) * cores or int(workflow.cores[t])) for t in tasks
-    ) / max(1, cores)
+def _homes(story: RunStory, begins: Container[int]) -> dict[int, int]:
+    """Which of these jobs tasks are in."""
+    return {
+        number: task.job
+        for number, task in enumerate(story.tasks)
+        if task.job is not None
+        and task.job in begins
+        and not (task.state.is_out or task.state is TaskState.PENDING)
+    }
 
 
-def _place(
-    story: RunStory,
-    nodes: int,
-    tasks: Sequence[int],
-    begin_s: float,
-    take_s: Mapping[int, float],
-    cores: int,
-    ends: dict[int, float],
-) -> None:
-    """When the tasks of a job end: after their parents, and not before its nodes can have done all
-    the work."""
-    workflow = story.workflow
-    for task in tasks:
-        parents = [ends[p] for p in workflow.parents.of(task).tolist() if p in ends]
-        ends[task] = max([begin_s, *parents]) + take_s[task]
-    work_s = _node_s(story, tasks, take_s, cores) / max(1, nodes)
-    first_s = min(ends[t] - take_s[t] for t in tasks)
-    late_s = first_s + work_s - max(ends[t] for t in tasks)
-    if late_s > 0:  # what holds the whole up also holds up those that wait for any of it
-        for task in tasks:
-            ends[task] += late_s
+def _there(story: RunStory, begins: dict[int, float]) -> dict[int, JobThere]:
+    """The jobs that begin then."""
+    there = {}
+    for number, begin_s in begins.items():
+        job = story.jobs[number]
+        since_s = begin_s if job.started_s is None else job.started_s
+        end_s = inf if job.limit_s is None else since_s + job.limit_s
+        there[number] = JobThere(job.plan.nodes, begin_s, end_s)
+    return there
 
 
 def _begins(
-    story: RunStory, predictions: Sequence[PredictedStart], now_s: float
-) -> dict[int | None, float] | None:
-    """When each job that is in the system begins, and when what is in no job could. None:
-    unknown."""
+    story: RunStory, use: _Use, predictions: Sequence[PredictedStart], now_s: float
+) -> dict[int, float] | None:
+    """When each job that is in the system begins; those that wait for nodes of the run's own are
+    left out. None: unknown."""
     said = {p.job: p for p in predictions if p.used}
     true_parts = _true_parts(story, predictions)
-    begins: dict[int | None, float] = {}
+    begins: dict[int, float] = {}
     for number, job in story.jobs.items():
         if job.outcome is not None:
             continue
-        if job.started_s is not None:
+        if job.started_s is not None or job.submitted_s is None:
             begins[number] = now_s
+        elif use.is_full:
+            continue
         elif number in said and now_s <= said[number].start_s + _PATIENCE_S:
             one = said[number]
             part = 1.0 if reason(job.reason).is_dated else true_parts[one.source]
             begins[number] = max(now_s, one.at_s + part * (one.start_s - one.at_s))
-        elif job.submitted_s is not None:
-            return None
         else:
-            begins[number] = now_s
-    if any(task.state is TaskState.PENDING for task in story.tasks):
-        stages = [(job.submitted_s, job.queue_started_s) for job in story.jobs.values()]
-        waits = [
-            max(0.0, there - since)
-            for since, there in stages
-            if since is not None and there is not None
-        ]
-        if not waits:
             return None
-        begins[None] = now_s + median(waits)
     return begins
 
 
@@ -177,39 +270,3 @@ def _true_parts(story: RunStory, predictions: Sequence[PredictedStart]) -> dict[
         if p.job in story.jobs
     ]
     return {source: part_waited(past, source) for source in {p.source for p in predictions}}
-
-
-def _times(story: RunStory, now_s: float) -> dict[int, float]:
-    """How long each task will run yet."""
-    workflow = story.workflow
-    kinds = workflow.kinds
-    expected = workflow.runtime_s.tolist()
-    found: dict[str, list[float]] = defaultdict(list)
-    for number, task in enumerate(story.tasks):
-        for attempt in task.attempts[-1:]:
-            if (
-                attempt.outcome is AttemptState.FINISHED
-                and attempt.ended_s is not None
-                and expected[number] > 0
-            ):
-                took_s = attempt.ended_s - attempt.started_s + attempt.before_s
-                found[kinds[number]].append(took_s / expected[number])
-    every = [part for parts in found.values() for part in parts]
-    if every:
-        usual = median(every)
-    else:
-        usual = 1.0
-    parts = {kind: median(parts) for kind, parts in found.items()}
-    times: dict[int, float] = {}
-    for number, task in enumerate(story.tasks):
-        take_s = expected[number] * parts.get(kinds[number], usual)
-        is_running = task.state is TaskState.RUNNING and task.attempts
-        if is_running:
-            gone_s = now_s - max(task.attempts[-1].started_s, task.saved_at_s)
-        else:
-            gone_s = 0.0
-        is_less = is_running or task.saved_s
-        times[number] = (
-            max(take_s - task.saved_s - gone_s, _LEAST_PART * take_s) if is_less else take_s
-        )
-    return times
