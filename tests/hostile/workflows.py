@@ -142,6 +142,7 @@ _VALUES: list[Fields] = [
         for key in ("conda", "container", "modules", "setup", "venv")
         for value in ("", None, TABLE, {"x": 1}, [TABLE], "\0")
     ),
+    *({"expands": value} for value in ("x", 7, EMPTY, "../x.yaml", "w.yaml", "{nosuch}.yaml", "")),
     *({"env": {name: "x"}} for name in ("A=B", "", "\0")),
     *({"env": {"A": value}} for value in (EMPTY, TABLE, "\0")),
     *({"workdir": value} for value in (EMPTY, TABLE, "\0")),

@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from windrow.forecast.twin import Twin
     from windrow.foresight.live import Ahead
     from windrow.foresight.seen import Watched
+    from windrow.manager.expanding import Fragments
     from windrow.manager.transfers import Transfers
 
 
@@ -84,6 +85,8 @@ class Ports:
     """Where sites do not all see the same files."""
     mirrors: Mapping[str, Mirror] = field(default_factory=dict)
     """The run's folders at places with files of their own, by name."""
+    fragments: Callable[[Manager], Fragments] | None = None
+    """What reads the files in which tasks say what comes after them."""
     patience_s: float = PATIENCE_S
     on_records: Callable[[Sequence[Record]], None] = lambda _: None
     now_s: Callable[[], float] = time.time
@@ -116,6 +119,7 @@ def assemble(wanted: Wanted, ports: Ports, core_of: CoreOf = Core) -> Manager:
         objective=wanted.objective,
         on_records=ports.on_records,
         transfers=ports.transfers,
+        fragments=ports.fragments,
         now_s=ports.now_s,
         steady_s=ports.steady_s,
     )

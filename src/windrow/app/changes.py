@@ -15,8 +15,9 @@ All is pure.
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 
 from windrow.model import Runnable, Step
 
@@ -48,6 +49,8 @@ class Changes:
     added: tuple[int, ...] = ()
     removed: tuple[str, ...] = ()
     """Tasks of the old run that are gone, by id."""
+    replaced: tuple[str, ...] = ()
+    """Tasks of the old run that came of one that runs again, by id."""
     is_same: bool = False
     """Whether the run can simply continue: no task differs in anything."""
 
@@ -64,11 +67,13 @@ def changes(
     find_change: FindChange,
     planned: Callable[[Runnable], Runnable] = lambda runnable: runnable,
     accepts: Callable[[str], bool] = lambda _: False,
+    wanted: Mapping[str, str] = MappingProxyType({}),
 ) -> Changes:
     """Compare. `is_done`: whether a task of the old run, by its old number, has finished.
 
     `planned`: the new workflow with the needs that its tasks would have in the old run. `accepts`:
     whether the user takes what a task made as it is, whatever has changed but the files' names.
+    `wanted`: tasks that are to run again though nothing of them changed, and why.
     """
     as_run = planned(new)
     names = new.workflow.ids
@@ -89,7 +94,7 @@ def changes(
         why = _difference(old, before, new, task)
         is_same = is_same and why is None and not _needs_differ(old, before, as_run, task)
         if is_done(before):
-            own = why or _changed_input(find_change, before)
+            own = why or _changed_input(find_change, before) or wanted.get(names[task])
             if own is not None and why != _OUTPUTS and accepts(names[task]):
                 found.accepted.append(task)
                 own = None

@@ -11,7 +11,7 @@ that dies in between leaves either the old run as it was, or a new one that says
 
 import stat
 import time
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -27,13 +27,15 @@ from windrow.formats import read_runnable as read_workflow_file
 from windrow.model import Runnable, WorkflowError
 from windrow.records.contents import Contents
 from windrow.records.lock import RunLock
-from windrow.records.runnable_file import made_files, outside_inputs
+from windrow.records.runnable_file import RunnableRecord, made_files, outside_inputs
 from windrow.storage.lifetimes import without_intermediate
 from windrow.story import events as e
 from windrow.story.journal import Record, RunJournal
 from windrow.story.lost_files import LostFile, lost_files
 from windrow.story.states import AttemptState, TaskState
-from windrow.story.story import Kept
+from windrow.story.story import Addition, Kept, RunStory
+
+_ASKED = "requested by windrow retry"
 
 
 @dataclass(frozen=True)
@@ -47,6 +49,8 @@ class Standing:
     """Finished tasks that would run again because files are gone; numbered as in the file, if
     that has changed."""
     unread: str = ""
+    added: Sequence[Addition] = ()
+    """What was added to it, and stays."""
     is_moved: bool = False
     """Whether its project is elsewhere now, so that a new run has to continue it."""
 
@@ -74,52 +78,132 @@ class Standing:
     @property
     def is_up_to_date(self) -> bool:
         """Whether there is nothing to do."""
-        return self.is_same and self.to_run == 0 and not self.told.story.elsewhere
+        story = self.told.story
+        is_done = self.to_run == 0 and not story.elsewhere and not story.unread_makers
+        return self.is_same and is_done
 
 
-def standing(told: RunView, accept: Sequence[str] = ()) -> Standing:
+def standing(told: RunView, accept: Sequence[str] = (), again: Iterable[str] = ()) -> Standing:
     """How the run stands beside its file. Nothing is changed. `accept`: patterns of tasks whose
-    results are taken as they are. UserError if one means no task."""
+    results are taken as they are. `again`: ids of tasks that are to run again. UserError if a
+    pattern means no task."""
     move = relocate(told)
     workflow = told.runnable.workflow
     accepted = {workflow.ids[n] for n in chosen_tasks(workflow, accept, told.paths.name)}
-    found = _standing(told, move.path if move else str, accepted.__contains__)
+    here = move.path if move else str
+    found = _standing(told, here, accepted.__contains__, dict.fromkeys(again, _ASKED))
     return replace(found, is_moved=move is not None)
 
 
 def _standing(
-    told: RunView, here: Callable[[str], str], accepts: Callable[[str], bool]
+    told: RunView,
+    here: Callable[[str], str],
+    accepts: Callable[[str], bool],
+    wanted: Mapping[str, str],
 ) -> Standing:
     if told.facts.request.source:  # it has none, and changes by additions alone
-        return Standing(told, None, _lost(told))
-    story = told.story
-    runnable = told.runnable
+        return Standing(told, None, _lost(told), added=told.story.additions)
     file = told.facts.request.workflow
-    added = [addition.event for addition in story.additions]
     try:
         read = read_workflow_file(file, told.facts.request.values)
         if told.facts.request.delete_intermediate:
             read = replace(read, workflow=without_intermediate(read.workflow))
-        new = grown(read, [*added, *story.changes])
+        return _beside(
+            told, read, Contents(told.paths.inputs, told.paths.hashes, here), accepts, wanted
+        )
     except WorkflowError as error:
         problem = f"the tasks added to {told.paths.name} no longer fit the workflow: {error}"
-        return Standing(told, None, _lost(told), str(InputError(file, problem)))
+        why = str(InputError(file, problem))
     except WindrowError as error:
-        return Standing(told, None, _lost(told), str(error))
-    made = made_files(runnable)
-    contents = Contents(told.paths.inputs, told.paths.hashes, here)
-    found = changes(
-        runnable,
-        new,
-        lambda task: story.tasks[task].state is TaskState.FINISHED,
-        lambda task: _changed(told, task, made, contents),
-        lambda same: _planned(told, same, len(read.workflow)),
-        accepts,
+        why = str(error)
+    return Standing(told, None, _lost(told), why, added=told.story.additions)
+
+
+def _beside(
+    told: RunView,
+    read: Runnable,
+    contents: Contents,
+    accepts: Callable[[str], bool],
+    wanted: Mapping[str, str],
+) -> Standing:
+    """The run beside what its file says. Tasks that were added in the name of one that runs again
+    go; it says what comes in their place."""
+    story = told.story
+    made = made_files(told.runnable)
+    out: set[str] = set(wanted)  # tasks of which nothing stays that belongs to them
+    while True:
+        added = _staying(story.additions, read, out)
+        new = grown(read, [*(one.event for one in added), *_changes_of(story, read, added)])
+        found = changes(
+            told.runnable,
+            new,
+            lambda task: story.tasks[task].state is TaskState.FINISHED,
+            lambda task: _changed(told, task, made, contents),
+            lambda same: _planned(told, same, len(read.workflow)),
+            accepts,
+            wanted,
+        )
+        lost = _lost(told)
+        if not found.is_same:
+            left = [task for task in range(len(new.workflow)) if task not in found.kept]
+            lost = tuple(lost_files(found.runnable, left, found.kept.__contains__))
+        makers = {one.event.maker for one in added} - {""}
+        ids = (told.runnable if found.is_same else new).workflow.ids
+        undone = {ids[one.maker] for one in lost} & makers
+        wanted = {**wanted, **dict.fromkeys(undone, "an output of it is gone")}
+        gone = undone | {one for one in makers if not _lasts(told, found, one)}
+        if not gone:
+            return Standing(told, _told_apart(found, story, added), lost, added=added)
+        out |= gone
+
+
+def _told_apart(found: Changes, story: RunStory, added: Sequence[Addition]) -> Changes:
+    """What is gone from the file, and what makes way."""
+    names = _names_of(story.additions) - _names_of(added)
+    return replace(
+        found,
+        removed=tuple(name for name in found.removed if name not in names),
+        replaced=tuple(name for name in found.removed if name in names),
     )
-    if found.is_same:
-        return Standing(told, found, _lost(told))
-    left = [task for task in range(len(new.workflow)) if task not in found.kept]
-    return Standing(told, found, tuple(lost_files(found.runnable, left, found.kept.__contains__)))
+
+
+def _names_of(additions: Iterable[Addition]) -> set[str]:
+    return {task.id for one in additions for task in one.event.added.tasks}
+
+
+def _staying(additions: Iterable[Addition], read: Runnable, again: set[str]) -> list[Addition]:
+    """What was added to the run, but for what belongs to tasks that are not there or run again."""
+    there = set(read.workflow.ids)
+    found = []
+    for one in additions:
+        maker = one.event.maker
+        if not maker or (maker in there and maker not in again):
+            found.append(one)
+            there |= _names_of([one])
+    return found
+
+
+def _changes_of(
+    story: RunStory, read: Runnable, added: Sequence[Addition]
+) -> Iterator[e.TasksAmended]:
+    """How tasks were changed that are still there."""
+    there = {*read.workflow.ids, *_names_of(added)}
+    for event in story.changes:
+        now = event.now
+        pairs = zip(now.tasks, now.steps, strict=True)
+        stays = [(task, step) for task, step in pairs if task.id in there]
+        if stays:
+            tasks, steps = zip(*stays, strict=True)
+            yield replace(event, now=RunnableRecord(now.name, [*tasks], now.files, [*steps]))
+
+
+def _lasts(told: RunView, found: Changes, maker: str) -> bool:
+    """Whether a task does not run again, or is at it, so that what belongs to it stays."""
+    number = found.runnable.workflow.number(maker)
+    before = told.story.tasks[told.runnable.workflow.number(maker)].state
+    if before in (TaskState.SUBMITTED, TaskState.RUNNING):
+        return number not in found.edited
+    return number in found.kept
 
 
 def _planned(told: RunView, runnable: Runnable, own: int) -> Runnable:
@@ -208,9 +292,11 @@ def plan_to_continue(told: RunView, now: Standing) -> tuple[Prepared, list[e.Eve
     return prepared, [*past, e.RunBegan(at_s), *undone]
 
 
-def continued_run(told: RunView, *, wait_s: float, accept: Sequence[str] = ()) -> RunPaths:
+def continued_run(
+    told: RunView, *, wait_s: float, accept: Sequence[str] = (), again: Iterable[str] = ()
+) -> RunPaths:
     """A new run that continues this one with the workflow file as it is now. Jobs of the old one
-    are stopped first. `accept` as for `standing`."""
+    are stopped first. `accept` and `again` as for `standing`."""
     relocate(told)
     if told.move is None and any(not job.outcome for job in told.story.jobs.values()):
         with managed(told.paths, wait_s=wait_s, writes=False) as manager:
@@ -220,13 +306,12 @@ def continued_run(told: RunView, *, wait_s: float, accept: Sequence[str] = ()) -
     try:
         told.refresh()
         refuse_continued(told)
-        now = standing(told, accept)
+        now = standing(told, accept, again)
         if now.changes is None:
             raise UserError(f"{now.unread}; correct the workflow file, then resume again")
         found = now.changes
         order = told.facts.request
         root = told.paths.folder.path.parent
-        added = told.story.added
         prepared = prepare(order, found.runnable, found.kept.keys(), root)
         kept = [(task, _finished(told, before)) for task, before in sorted(found.kept.items())]
         records = [
@@ -234,7 +319,7 @@ def continued_run(told: RunView, *, wait_s: float, accept: Sequence[str] = ()) -
             for task, one in kept
         ]
         live_runs.leave(told.paths)  # whose lock we hold, and whose jobs are over
-        new = start_run(prepared, root, continues=told.paths.name, kept=records, added=added)
+        new = start_run(prepared, root, continues=told.paths.name, kept=records, added=now.added)
         mark_continued(told.paths, new.name)
     finally:
         lock.release()

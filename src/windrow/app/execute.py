@@ -50,7 +50,7 @@ from windrow.manager.inbox import LATE_FILES_S, PATIENCE_S
 from windrow.manager.losses import PATIENCE
 from windrow.manager.manager import Manager
 from windrow.manager.terms import Terms
-from windrow.model import Runnable, Workflow
+from windrow.model import Runnable, Step, Workflow
 from windrow.model.runnable import refuse_missing_inputs
 from windrow.model.site import Site
 from windrow.queues.port import Checked, Limits, QueueError
@@ -83,6 +83,8 @@ _REST = 40
 if TYPE_CHECKING:
     from windrow.app.fetching import Fetching
     from windrow.forecast.waits import History
+    from windrow.manager.expanding import Fragments
+    from windrow.story.story import Addition
 
 Hear = Callable[[Sequence[Record]], None]
 
@@ -340,21 +342,21 @@ def start_run(
     *,
     continues: str | None = None,
     kept: Sequence[Record] = (),
-    added: int = 0,
+    added: Sequence[Addition] = (),
 ) -> RunPaths:
     """Make the run's folder, workflow and journal. Nothing is submitted yet.
 
     `root`: where runs are kept (default: where this user keeps those of this folder). `continues`:
-    the run that this one continues, `kept` what stays finished of it, and `added` how many of the
-    tasks, the last ones, had been added to it: they are not in the workflow file.
+    the run that this one continues, `kept` what stays finished of it, and `added` what had been
+    added to it: the last tasks, which are not in the workflow file.
     """
     runnable = prepared.runnable
     root = root or own_root()
     live_runs.refuse_conflicts(root, prepared.order.workflow, runnable)
-    make_what_is_needed(runnable)
+    make_what_is_needed(runnable.steps)
 
     def fill(paths: RunPaths) -> None:
-        own = len(runnable.workflow) - added
+        own = len(runnable.workflow) - sum(one.count for one in added)
         write_runnable(paths.workflow, runnable, own)
         write_inputs(paths.inputs, runnable)
         record_small(paths.hashes, inputs_at(paths.inputs))
@@ -364,21 +366,29 @@ def start_run(
             hand_over(runnable, root, paths.folder)
         facts = _facts(prepared, root, continues)
         journal = RunJournal.create(paths.journal, facts.written())
-        if added:
-            event = e.TasksAdded(int(time.time()), secrets.token_hex(4), record_of(runnable, own))
-            journal.append([Record(event)])
+        journal.append([Record(event) for event in _added_before(runnable, own, added)])
         journal.append(kept)
         journal.close()
 
     return new_run(runnable.workflow.name, root, fill)
 
 
-def make_what_is_needed(runnable: Runnable) -> None:
+def _added_before(
+    runnable: Runnable, first: int, added: Sequence[Addition]
+) -> Iterator[e.TasksAdded]:
+    """What was added to the run that one continues, from this task on, as it is now."""
+    for one in added:
+        record = record_of(runnable, first, first + one.count)
+        first += one.count
+        yield replace(one.event, at_s=int(time.time()), added=record, folder="")
+
+
+def make_what_is_needed(steps: Sequence[Step]) -> None:
     """Environments that tasks run in, as far as they are not there."""
-    if any(step.made is not None for step in runnable.steps):
+    if any(step.made is not None for step in steps):
         from windrow.app.environments import make_environments  # noqa: PLC0415  (few tasks have any)
 
-        make_environments(runnable.steps, lambda words: print(words, file=sys.stderr, flush=True))
+        make_environments(steps, lambda words: print(words, file=sys.stderr, flush=True))
 
 
 def _facts(prepared: Prepared, root: Path, continues: str | None) -> RunFacts:
@@ -450,7 +460,7 @@ def managed(
             journal.set_fact("trouble", "")  # that of an earlier manager
         if writes:
             _enter(paths, manager, facts)
-            make_what_is_needed(manager.dispatch.runnable)
+            make_what_is_needed(manager.dispatch.runnable.steps)
         with _recorded(paths, manager) if writes else nullcontext():
             yield manager
         left = ""
@@ -580,6 +590,7 @@ def _manager(
             transfers=transfers,
             mirrors=transfers.mirrors if transfers else {},
             patience_s=patience_s(paths.folder.path),
+            fragments=lambda manager: _fragments(manager, facts, paths),
             on_records=lambda records: _tell(hearers, records),
         ),
     )
@@ -589,6 +600,12 @@ def _manager(
         heard = (e.TasksAdded, e.JobsPlanned, e.TaskFinished)
         _tell(hearers[1:], [record for _, record in journal.records(kinds=heard)])
     return manager
+
+
+def _fragments(manager: Manager, facts: RunFacts, paths: RunPaths) -> Fragments:
+    from windrow.app.adding import FragmentFiles  # noqa: PLC0415  (few runs have some)
+
+    return FragmentFiles(manager, facts, paths)
 
 
 def _learning(

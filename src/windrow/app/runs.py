@@ -482,6 +482,7 @@ class RunView(JournalView[RunJournal]):
         if by := self.facts.continued_by:
             return f"{RunState.CONTINUED} by {by}"
         is_waiting = self.story.held is not None and self.holder is not None
+        is_waiting |= bool(self.story.unread_makers)
         if self.story.is_complete and not self._is_ahead and not is_waiting:
             return RunState.COMPLETE
         if self.holder is not None:

@@ -95,7 +95,7 @@ def choose(told: RunView, *, as_json: bool) -> int:
     if now.unread:
         raise UserError(f"{now.unread}; nothing was started")
     workflow = now.changes.runnable.workflow if now.changes else told.runnable.workflow
-    afresh = len(workflow) - told.story.added
+    afresh = len(workflow) - sum(one.count for one in now.added)
     if as_json:
         about = {"run": name, "state": told.state, "is_up_to_date": now.is_up_to_date}
         terminal.print_json({**about, "tasks_to_run": {"resume": now.to_run, "again": afresh}})

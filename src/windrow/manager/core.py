@@ -557,6 +557,8 @@ class Core:
 
     def _tasks_added(self, event: e.TasksAdded) -> list[Action]:
         self.additions.add(event.id)
+        if not event.added.tasks:
+            return []
         for at, work in zip(self.sites, self.extended(event), strict=True):
             at.work = work
         self._grown = None

@@ -27,6 +27,7 @@ from windrow.manager.core import Core
 from windrow.manager.specs import clean_up, shared_outputs, task_spec
 from windrow.model import NodeShape, Runnable, Step, Task, Workflow
 from windrow.model.nodes import NOTHING, Need
+from windrow.model.rules import PLAIN
 from windrow.queues.port import JobSpec
 from windrow.storage.lifetimes import Lifetimes
 from windrow.story.local_places import LocalPlaces
@@ -387,11 +388,16 @@ class Dispatch:
 
     def _local(self, core: Core, task: int, members: Collection[int]) -> tuple[str, ...]:
         """Which of its outputs may stay on its node: none beside an older one, which would be taken
-        for it."""
+        for it, and none that says which tasks come next."""
         workflow = self.runnable.workflow
         folder = self.runnable.steps[task].workdir
         may_stay = self.staying.of(workflow.task(task).outputs, members, core.is_done)
-        return tuple(name for name in may_stay if not os.path.lexists(Path(folder, name)))
+        read_here = workflow.rules.get(task, PLAIN).expands
+        return tuple(
+            name
+            for name in may_stay
+            if name != read_here and not os.path.lexists(Path(folder, name))
+        )
 
     def _moved(self, spec: TaskSpec, place: str) -> TaskSpec:
         """The same task for a place whose files are elsewhere: all paths below the run's root are

@@ -28,6 +28,7 @@ from windrow.manager.outpost import Outpost
 from windrow.manager.terms import NO_COPIES, CopyRules
 from windrow.model import Runnable
 from windrow.model.cause import Cause
+from windrow.model.rules import PLAIN
 from windrow.story import events as e
 from windrow.story import translate
 from windrow.story.events import Abandon, Action, Decide, StopJob, SubmitJob
@@ -37,6 +38,7 @@ from windrow.strategies.base import Objective, Strategy
 
 if TYPE_CHECKING:
     from windrow.manager.copying import Copying
+    from windrow.manager.expanding import Expanding, Fragments
     from windrow.manager.moving import Moving
     from windrow.manager.transfers import Transfers
 
@@ -65,6 +67,9 @@ class Manager:
     is."""
     copies: CopyRules = NO_COPIES
     """When tasks that run get copies."""
+    fragments: Callable[[Manager], Fragments] | None = None
+    """What reads the files in which tasks say what comes after them."""
+    expanding: Expanding | None = None
     moving: Moving | None = None
     copying: Copying | None = None
     holding: Holding = field(init=False)
@@ -108,7 +113,9 @@ class Manager:
 
     @property
     def is_over(self) -> bool:
-        """Whether nothing more will be done: no task, no job, and no file to be moved."""
+        """Whether nothing more will be done: no task, no job, and no file to be moved or read."""
+        if self.expanding is not None and self.expanding.is_waiting:
+            return False
         return self.core.is_over and (self.transfers is None or self.transfers.is_settled)
 
     def next_look_s(self, *, happened: bool) -> float:
@@ -224,6 +231,9 @@ class Manager:
         now = self.now_s()
         event = replace(added, at_s=int(now))
         first = len(self.core.work.workflow)
+        if not event.added.tasks:
+            self.take_in([Record(event, at_s=now)])
+            return
         grown = self.core.extended(event)[0].workflow
         if self.transfers is not None:
             steps = (*self.dispatch.runnable.steps, *added.added.steps)
@@ -382,6 +392,8 @@ class Manager:
             self.run_again(())
         if self.transfers is not None:
             happened |= self.transfers.step()
+        if self.expanding is not None:
+            happened |= self.expanding.step()
         if self.moving is not None:
             self.moving.look()
         now = self.now_s()
@@ -507,6 +519,25 @@ class Manager:
         self.dispatch.local.note(record)
         if self.transfers is not None:
             self.transfers.note(record)
+        if self.fragments is not None:
+            self._note_makers(record.event, self.fragments)
+
+    def _note_makers(self, event: e.Event, fragments: Callable[[Manager], Fragments]) -> None:
+        """Follow the tasks that say what comes after them."""
+        rules = self.core.work.workflow.rules
+        if not rules and self.expanding is None:
+            return
+        if isinstance(event, e.TaskEvent):
+            concerns = bool(rules.get(event.task, PLAIN).expands)
+        else:
+            concerns = isinstance(event, e.TasksAdded) and bool(event.maker)
+        if not concerns:
+            return
+        if self.expanding is None:
+            from windrow.manager.expanding import Expanding  # noqa: PLC0415  (few runs need it)
+
+            self.expanding = Expanding(self, fragments(self))
+        self.expanding.note(event)
 
     def _wish(self, action: Action) -> None:
         match action:

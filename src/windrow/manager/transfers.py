@@ -21,6 +21,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
+from windrow.agent.order import absolute
 from windrow.data.catalogue import HOME, Catalogue, Paths, paths_of
 from windrow.data.mirror import Mirror
 from windrow.data.rsync import Moved, MoveFiles, Mover
@@ -153,6 +154,10 @@ class Transfers:
         self._changed = True
         return sources
 
+    def is_home(self, path: str) -> bool:
+        """Whether a file that a task made is at home."""
+        return self.catalogue.is_at(os.path.relpath(path, self.catalogue.paths.root), HOME)
+
     def is_gone(self, workdir: str, name: str) -> bool:
         """Whether a file that was made is lost. What is elsewhere is not."""
         path = os.path.relpath(os.path.normpath(Path(workdir, name)), self.catalogue.paths.root)
@@ -207,6 +212,7 @@ class Transfers:
         if isinstance(event, e.TaskFinished):
             attempt = record.attempt or Attempt(event.task)
             catalogue.made(event.task, attempt.place, attempt.sizes)
+            self._bring_home(event.task)
             self._in_vain.discard(event.task)
         elif isinstance(event, e.TaskKept):
             catalogue.made(event.task, HOME, (record.detail or {}).get("sizes", ()))
@@ -222,6 +228,16 @@ class Transfers:
             catalogue.extend(self.paths_with(self.run.dispatch.runnable))
         elif isinstance(event, e.FilesMoved | e.MoveFailed | e.FilesGone):
             self._note_files(event)
+
+    def _bring_home(self, task: int) -> None:
+        """What says which tasks come after this one is read at home, whoever else reads it."""
+        run = self.run
+        rules = run.core.work.workflow.rules.get(task)
+        if rules is None or not rules.expands:
+            return
+        (path,) = absolute(run.dispatch.runnable.steps[task].workdir, [rules.expands])
+        if not self.is_home(path):
+            self.catalogue.results[os.path.relpath(path, self.catalogue.paths.root)] = None
 
     def _note_files(self, event: e.FilesMoved | e.MoveFailed | e.FilesGone) -> None:
         catalogue = self.catalogue

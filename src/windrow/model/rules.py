@@ -31,7 +31,8 @@ class Rules:
     id, of which it is enough that they are over, whatever became of them. `stops`: if it fails, no
     other task of the run starts, but for those that come after something whatever becomes of it.
     `memories`, `limits_s`: what it has at its first try, its second and so on; the last one of
-    them lasts.
+    them lasts. `expands`: the file, one of its outputs, that says which tasks join the run when it
+    has finished.
     """
 
     takes: tuple[Take, ...] = ()
@@ -40,6 +41,7 @@ class Rules:
     stops: bool = False
     memories: tuple[int, ...] = ()
     limits_s: tuple[float, ...] = ()
+    expands: str = ""
 
     def __post_init__(self) -> None:
         if self.takes:  # in a file they are lists

@@ -50,22 +50,35 @@ class RunClosed:
     why: str = ""
 
 
+EXPANDS = "expands-"
+"""How the ids of additions begin that tasks have said in files which they wrote."""
+
+
 @dataclass(frozen=True, slots=True)
 class TasksAdded:
     """Tasks joined the run, numbered behind those that it had; those may be their parents, and not
     the other way round.
 
     It tells all that is to be known of them. `id` is that of the request: it is carried out once.
-    `folder` as for `Workflow.extended`. Of a simulated run there are no steps.
+    `folder` as for `Workflow.extended`. Of a simulated run there are no steps. `maker`: the task
+    to which they belong, since it said what they are; what it said may be nothing.
     """
 
     at_s: int
     id: str
     added: RunnableRecord
     folder: str = ""
+    maker: str = ""
+
+    @property
+    def is_expansion(self) -> bool:
+        """Whether its maker said so in a file that it wrote."""
+        return self.id.startswith(EXPANDS)
 
     def to(self, workflow: Workflow) -> Workflow:
         """The workflow with these tasks. WorkflowError if they do not go with it."""
+        if not self.added.tasks:
+            return workflow
         return workflow.extended(self.added.tasks, self.added.files, self.folder)
 
 
@@ -263,7 +276,8 @@ class TaskDropped:
 
 @dataclass(frozen=True, slots=True)
 class DiskRefused:
-    """What a task made cannot be brought to its place, or a disk had no room for it; `why` says it.
+    """What a task made cannot be brought to its place or used, or a disk had no room for it; `why`
+    says it.
 
     `is_final`: it would happen again. Then the task, which had finished, has failed; else a later
     job may try again.

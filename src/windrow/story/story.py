@@ -211,6 +211,20 @@ class RunStory:
             return None
         return self.additions[number]
 
+    def belonging_to(self, maker: str) -> list[Addition]:
+        """What was added in the name of this task."""
+        return [one for one in self.additions if one.event.maker == maker]
+
+    @property
+    def unread_makers(self) -> list[int]:
+        """Tasks that have finished, and whose files say which tasks come after them; no one has
+        read these yet."""
+        rules = ((n, one) for n, one in self.workflow.rules.items() if n < len(self.tasks))
+        makers = [n for n, one in rules if one.expands]
+        done = (n for n in makers if self.tasks[n].state is TaskState.FINISHED)
+        read = {one.event.maker for one in self.additions if one.event.is_expansion}
+        return [n for n in done if self.workflow.ids[n] not in read]
+
     @property
     def added(self) -> int:
         """How many tasks joined the run."""

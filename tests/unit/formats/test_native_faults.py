@@ -124,6 +124,12 @@ FAULTS = [
     (TASK + "    takes: []\n", "wf.yaml:4: takes is an empty list; write something"),
     (TASK + "    priority: high\n", "wf.yaml:4: priority is 'high'; write a whole number"),
     (TASK + "    on-fail: halt\n", "wf.yaml:4: on-fail has 'halt'; write one of continue, stop"),
+    (
+        TASK + "    expands: more.json\n",
+        "wf.yaml:4: a expands more.json, which is not a workflow file by its name; name one: exp",
+    ),
+    (TASK + "    expands: ../b.yaml\n", "wf.yaml:4: a writes ../b.yaml, which is outside"),
+    (TASK + "    expands: wf.yaml\n", "wf.yaml:4: a writes wf.yaml, "),
     (TASK + "    at-end: yes\n", "wf.yaml:4: at-end is 'yes'; write true or false"),
     (TASK + "    after: {b: maybe}\n", "wf.yaml:4: after b has 'maybe'; write one of ok, any"),
     (TASK + "    after: {a: any}\n", "wf.yaml:2: a comes after itself"),

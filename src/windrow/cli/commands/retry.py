@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from windrow.cli import managing, options, terminal
+from windrow.errors import UserError
 from windrow.model.wording import count, listed
+
+if TYPE_CHECKING:
+    from windrow.app.runs import RunView
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -31,6 +37,9 @@ def run(args: argparse.Namespace) -> int:
     tasks = chosen_tasks(workflow, args.tasks, paths.name)
     if args.with_descendants:
         tasks = sorted({*tasks, *workflow.children.below(tasks)})
+    makers = [ids for n in tasks if told.story.belonging_to(ids := workflow.ids[n])]
+    if makers:
+        return _replace(told, tasks, makers, as_json=args.json)
     if not standing(told).is_same:
         they_were = "runs tasks as they were (windrow resume applies changes)"
         terminal.say(f"the workflow file has changed; {paths.name} {they_were}")
@@ -50,3 +59,26 @@ def run(args: argparse.Namespace) -> int:
         return 0
     told.close()
     return managing.stay(paths, as_json=args.json, again=tasks)
+
+
+def _replace(told: RunView, tasks: Sequence[int], makers: Sequence[str], *, as_json: bool) -> int:
+    """Tasks have come of some of these: a new run, in which others will take their place."""
+    from windrow.app.continuing import continued_run, standing
+    from windrow.report.run.explanation import change_lines
+
+    name = told.paths.name
+    if told.holder is not None:
+        raise UserError(
+            f"tasks have come of {listed(makers)}, and would be replaced in a new run: wait for "
+            f"{name}, or stop it (windrow cancel {name})"
+        )
+    again = [told.runnable.workflow.ids[task] for task in tasks]
+    now = standing(told, again=again)
+    if now.changes is None:
+        raise UserError(f"{now.unread}; correct the workflow file first")
+    for line in change_lines(now.changes):
+        terminal.say(line)
+    paths = continued_run(told, wait_s=managing.PATIENCE_S, again=again)
+    terminal.say(f"{paths.name} continues {name}: it runs {listed(again)} again")
+    told.close()
+    return managing.stay(paths, as_json=as_json)

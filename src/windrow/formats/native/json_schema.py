@@ -37,6 +37,8 @@ _MEANINGS: Mapping[str, str] = {
     "code": "More files that it reads, such as its script, which are not among {inputs}.",
     "outputs": "Files it writes; no other task may write them. As a mapping: each with its size, "
     "if known, or more; or by the names that the command has for them.",
+    "expands": "A workflow file that it writes, one of its outputs ({outputs.expands}): the tasks "
+    "of it join the run when this one has finished.",
     "keep": "false: of its outputs, those that tasks read are deleted once the last of these is "
     "done.",
     "outside": "true: it may write outside of the folder of the workflow file.",

@@ -22,7 +22,7 @@ from pathlib import Path
 from sys import intern
 
 from windrow.errors import InputError
-from windrow.formats.disk import AnyPath
+from windrow.formats.disk import AnyPath, format_suffix
 from windrow.formats.draft import Draft, FileTable
 from windrow.formats.native.commands import Commands, refuse_unknown_placeholders
 from windrow.formats.native.inside import NOWHERE
@@ -50,6 +50,7 @@ DEFAULT_RUNTIME_S = 60.0
 """The run time of a task that states none, until one is learned: a placeholder, and marked as
 such."""
 
+SUFFIXES = (".yaml", ".yml")
 TASKS_MAX = 1_000_000
 DEPENDENCIES_MAX = 10_000_000
 
@@ -258,10 +259,26 @@ class _Expansion:
                 )
                 raise self._fault(line, problem, "take less, or raise the limit")
             takes.append(Take(name, taken, most))
-        names = [*self._ids_of(loose)]
         return Rules(
-            tuple(takes), form.priority, tuple(names), form.stops, form.memories, form.limits_s
+            tuple(takes),
+            form.priority,
+            tuple(self._ids_of(loose)),
+            form.stops,
+            form.memories,
+            form.limits_s,
+            self._expands(number),
         )
+
+    def _expands(self, number: int) -> str:
+        """The file that says which tasks join the run after this one."""
+        row = self._rows[number]
+        if row.form.expands is None:
+            return ""
+        (file,) = self._files(row, [row.form.expands])
+        if format_suffix(file) not in SUFFIXES:
+            problem = f"{row.id} expands {file}, which is not a workflow file by its name"
+            raise self._fault(row.form.expands.line, problem, "name one: expands: more.yaml")
+        return file
 
     def _ids_of(self, numbers: Iterable[int]) -> Iterator[str]:
         own = len(self._rows)

@@ -153,6 +153,8 @@ class TaskForm:
     """More files that it reads, which are none of its `{inputs}`."""
     outputs: tuple[Field, ...] = ()
     output_names: tuple[str, ...] = ()
+    expands: Field | None = None
+    """Which of them is a workflow file, whose tasks join the run."""
     made: tuple[FileFacts, ...] = ()
     keep: bool | None = None
     outside: bool = False
@@ -449,7 +451,11 @@ class _Reader:
     def _pair(values: dict[str, Any]) -> None:
         """What was read together, as the form has it: files, and what is said of each."""
         extract = values.pop("extract", ())
-        made = (*values.pop("outputs", ()), *((field, FileFacts(), "") for _, field in extract))
+        outputs = values.pop("outputs", ())
+        expands = values.get("expands")
+        if expands is not None and expands.template not in [one.template for one, *_ in outputs]:
+            outputs = (*outputs, (expands, FileFacts(keep=True), "expands"))
+        made = (*outputs, *((field, FileFacts(), "") for _, field in extract))
         values["extract"] = tuple(field for field, _ in extract)
         values["outputs"] = tuple(field for field, _, _ in made)
         values["made"] = tuple(facts for _, facts, _ in made)
@@ -1016,6 +1022,7 @@ READERS: Mapping[str, Callable[[_Reader, Node, str], Any]] = {
     "inputs": _Reader.inputs,
     "code": _Reader.texts,
     "outputs": _Reader.outputs,
+    "expands": _Reader.text,
     "keep": _Reader.truth,
     "outside": _Reader.truth,
     "after": _Reader.after,

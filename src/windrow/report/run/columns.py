@@ -106,6 +106,12 @@ def _tasks(told: RecordedRun, about: About, kinds: Sequence[str]) -> Columns:
         "cores": workflow.cores.tolist(),
         "nodes": workflow.nodes.tolist(),
         "memory_bytes": workflow.memory_bytes.tolist(),
+        "made_by": {
+            one.first + i: one.event.maker
+            for one in told.story.additions
+            if one.event.maker
+            for i in range(one.count)
+        },
         "kept": {i: task.kept.run for i, task in enumerate(tasks) if task.kept is not None},
         **_commands(about, workflow.kinds),
     }

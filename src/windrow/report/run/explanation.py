@@ -47,6 +47,12 @@ def change_lines(changes: Changes) -> list[str]:
         lines.append(
             f"{count(many, 'task')} {verb} no longer in the file: {listed(changes.removed)}"
         )
+    if changes.replaced:
+        many = len(changes.replaced)
+        lines.append(
+            f"{count(many, 'task')} {_verb(many, 'belongs', 'belong')} to tasks that run again, "
+            f"and will be replaced: {listed(changes.replaced)}"
+        )
     return lines
 
 
@@ -316,7 +322,8 @@ def _before(run: RecordedRun, number: int) -> Iterator[str]:
     """What happened to a task before this run executed it."""
     for joined in run.story.additions:
         if joined.first <= number < joined.first + joined.count:
-            yield f"added to the run at {_clock(run, joined.at_s)}"
+            by = f" by {joined.event.maker}" if joined.event.maker else ""
+            yield f"added to the run at {_clock(run, joined.at_s)}{by}"
     if (kept := run.story.tasks[number].kept) is not None:
         yield f"kept from {kept.run}, where it finished at {_clock(run, kept.ended_s)}"
 

@@ -53,6 +53,7 @@ function taskParts(task) {
   const parts = [el("h3", {}, run.tasks.id[task]), el("p", {}, badge(state), " ", run.kind(task)),
     el("p", { class: "row" }, copier(run.tasks.id[task], "copy name"), copier(location.href, "copy link"))];
   if (a !== NONE && run.attempts.why[a] && state !== "finished") parts.push(el("p", { class: "why" }, run.attempts.why[a]));
+  if (run.tasks.made_by[task]) parts.push(el("p", {}, `Added to the run by ${run.tasks.made_by[task]}.`));
   if (run.tasks.kept[task]) parts.push(el("p", {}, `Kept from ${run.tasks.kept[task]}, where it finished.`));
   parts.push(...commandParts(task));
   for (const attempt of run.tryList(task).reverse()) parts.push(...attemptParts(task, attempt));

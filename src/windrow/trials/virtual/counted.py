@@ -57,6 +57,7 @@ class Invariant(StrEnum):
     CLOSES = "a run that is held no more ends"
     WITHIN = "no attempt runs for longer than it may"
     ROOM = "nodes hold what runs on them"
+    GROWN = "what tasks say comes after them joins the run"
     REUSED = "what is kept of an earlier run is not run again"
     BOUNDED = "work has an end while something stays wrong"
 

@@ -28,7 +28,7 @@ from windrow.model.rules import Rules, Take
 from windrow.records.runnable_file import record_of
 from windrow.storage.admission import ORDERS
 from windrow.storage.demand import SpaceLimit, demand_of
-from windrow.story.events import TasksAdded
+from windrow.story.events import EXPANDS, TasksAdded
 from windrow.strategies import Work, whole_seconds
 from windrow.strategies.base import Decision, Strategy, View
 from windrow.trials.virtual.bounds import Bounds
@@ -57,6 +57,8 @@ _LOSING = (
     Kind.CUT_OFF,
     Kind.FORGOTTEN,
 )  # outputs of finished tasks may have to be made again
+_SAID = 0.5
+"""Of runs that grow, those that do because tasks say so."""
 STRATEGIES = ("individual", "glume", "level-by-level", "one-job", "giant", "zhang")
 
 
@@ -474,12 +476,17 @@ def _run(
     world = _world(scenario, runnable, horizon_s, nodes, takes, chance)
     strategy = scenario.strategy or chance.choice(STRATEGIES)
     begins_with, joins = _parts(runnable, horizon_s, random.Random(f"growth {scenario.seed}"))
+    expansions: dict[str, TasksAdded] = {}
     if scenario.space:
         begins_with = runnable
         joins = []
         strategy = "giant"
+    elif (makers := random.Random(f"makers {scenario.seed}")).random() < _SAID:
+        begins_with, expansions = _said(begins_with, [one for _, one in joins], makers)
+        joins = []
     far = folder / "far" if scenario.far else None
     run = VirtualRun(folder / "run", world, begins_with, strategy, additions=joins, far=far)
+    run.expansions = expansions
     run.copies = scenario.copies
     run.rules = CopyRules(scenario.reliability, bool(scenario.speculate))
     run.scratch = str(folder / "disks") if scenario.local else ""
@@ -616,6 +623,24 @@ def _parts(
         for n, (at_s, part) in enumerate(zip(times, parts[1:], strict=True))
     ]
     return Runnable(base, tuple(parts[0].steps)), joins
+
+
+def _said(
+    first: Runnable, joins: Sequence[TasksAdded], chance: random.Random
+) -> tuple[Runnable, dict[str, TasksAdded]]:
+    """The same parts, each of which joins when a task of the one before says it: the first part,
+    and the others by these tasks."""
+    workflow = first.workflow
+    tasks = [*workflow]
+    parts = [tasks, *(join.added.tasks for join in joins)]
+    found = {}
+    for before, join in zip(parts, joins, strict=False):
+        place = chance.randrange(len(before))
+        maker = before[place]
+        before[place] = replace(maker, rules=replace(maker.rules, expands=maker.outputs[0]))
+        found[maker.id] = replace(join, id=f"{EXPANDS}{join.id}", maker=maker.id)
+    again = Workflow.from_tasks(workflow.name, tasks, workflow.files)
+    return Runnable(again, first.steps), found
 
 
 def play_all(

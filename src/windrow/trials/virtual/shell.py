@@ -4,7 +4,7 @@ over.
 It is put together where those of real runs are (`app.assembly`).
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import ceil
 from pathlib import Path
@@ -46,6 +46,25 @@ _FULL = 2  # for SQLite: each commit is synced
 TERMS = Terms(round_s=1, overhead_s=8, patience=PATIENCE)
 
 
+@dataclass(frozen=True)
+class Said:
+    """What tasks say that others are to come after them, whatever is in their files."""
+
+    manager: Manager
+    expansions: Mapping[str, TasksAdded]
+
+    def _of(self, task: int) -> TasksAdded:
+        return self.expansions[self.manager.core.work.workflow.ids[task]]
+
+    def name(self, task: int) -> str:
+        """That of what is added."""
+        return self._of(task).id
+
+    def read(self, task: int) -> TasksAdded:
+        """What is added."""
+        return self._of(task)
+
+
 @dataclass
 class VirtualRun:
     """One run in a world, and the managers that it goes through. `path` is to be the run's
@@ -61,6 +80,9 @@ class VirtualRun:
     additions: Sequence[tuple[int, TasksAdded]] = ()
     """Tasks that join the run, and when that is asked for; it is asked for again until they
     have."""
+    expansions: Mapping[str, TasksAdded] = field(default_factory=dict)
+    """Tasks that join it because of what others say when they have finished, by the ids of
+    these."""
     copies: int = 1
     """How many jobs run the same tasks."""
     rules: CopyRules = NO_COPIES
@@ -158,6 +180,7 @@ class VirtualRun:
                 journal=journal,
                 outposts=[Outpost(queue, self.forecasters or [world.queue]) for queue in queues],
                 transfers=moves,
+                fragments=lambda manager: Said(manager, self.expansions),
                 mirrors=mirrors,
                 patience_s=self.patience_s,
                 now_s=lambda: world.now_s + world.clock_step_s,
@@ -306,8 +329,11 @@ class VirtualRun:
             )
 
     def _to_come(self) -> list[int]:
-        """When tasks are to join that have not."""
+        """When tasks are to join that have not. Of what tasks say none is left out."""
         joined = {one.event.id for one in self.story().additions}
+        if unread := [one for one in self.expansions.values() if one.id not in joined]:
+            raise invariants.Violation(f"the run has ended without {[one.id for one in unread]}")
+        self.world.exercised[Invariant.GROWN] += len(self.expansions)
         return [at_s for at_s, added in self.additions if added.id not in joined]
 
     @property
