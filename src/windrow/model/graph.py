@@ -68,6 +68,13 @@ class Adjacency:
         """The neighbours of one vertex."""
         return self.index[self.start[vertex] : self.start[vertex + 1]]
 
+    def freed_by(self, vertex: int, missing: list[int]) -> Iterator[int]:
+        """The neighbours that were missing this vertex alone; `missing` counts down for each."""
+        for neighbour in self.of(vertex).tolist():
+            missing[neighbour] -= 1
+            if missing[neighbour] == 0:
+                yield neighbour
+
     def pairs(self) -> Iterator[tuple[int, int]]:
         """Each edge as its vertex and the neighbour, in the order of the lists."""
         return zip(self.sources().tolist(), self.index.tolist(), strict=True)

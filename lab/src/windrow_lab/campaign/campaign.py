@@ -128,12 +128,7 @@ class Campaign:
             "caps",
             "seeds",
         ):
-            keys = [getattr(value, "name", value) for value in getattr(self, what)]
-            if not keys:
-                raise UserError(f"campaign {self.name}: {what} is empty; give at least one")
-            if twice := [key for key in keys if keys.count(key) > 1]:
-                words = f"{twice[0]} occurs twice in {what}; rows could not be distinguished"
-                raise UserError(f"campaign {self.name}: {words}")
+            self._need_each_once(what)
         for kind in self.requests:
             choice("kind of requests", kind, REQUESTS)
         for rules in self.rules:
@@ -146,6 +141,15 @@ class Campaign:
         if self.noise == 0 and not self.failures.is_drawn and len(self.seeds) > 1:
             words = "several seeds change nothing without noise or failures"
             raise UserError(f"campaign {self.name}: {words}; set one of them, or one seed")
+
+    def _need_each_once(self, what: str) -> None:
+        """UserError if a list is empty, or has something twice."""
+        keys = [getattr(value, "name", value) for value in getattr(self, what)]
+        if not keys:
+            raise UserError(f"campaign {self.name}: {what} is empty; give at least one")
+        if twice := [key for key in keys if keys.count(key) > 1]:
+            words = f"{twice[0]} occurs twice in {what}; rows could not be distinguished"
+            raise UserError(f"campaign {self.name}: {words}")
 
     def chunks(self) -> list[Chunk]:
         """All of it, in the order of the fields."""

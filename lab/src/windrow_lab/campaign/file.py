@@ -8,9 +8,10 @@ and not after an hour.
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 from windrow.app.strategies import STRATEGIES
 from windrow.errors import UserError, unknown_name
@@ -44,9 +45,7 @@ def read_campaign(path: AnyPath) -> Sweep:
     strategies = entries.entries(top, "strategies", "strategy", entries.strategies, [*STRATEGIES])
     rules = entries.entries(top, "policies", "policy", entries.rules, ["conservative"])
     margins = _numbers(top, "margins", [1.1], 1, 100)
-    noises = _numbers(top, "noise", [0.0], 0, 5)
-    failures = _failures(top, least_nodes)
-    is_drawn = any(noises) or any(one.is_drawn for one in failures.values())
+    varied = _Varied(_numbers(top, "noise", [0.0], 0, 5), _failures(top, least_nodes))
     with top.telling():
         campaign = Campaign(
             name,
@@ -57,12 +56,30 @@ def read_campaign(path: AnyPath) -> Sweep:
             requests=_requests(top),
             rules=tuple(rule for _, rule in rules),
             caps=tuple(_wholes(top, "caps", [16], 1)),
-            seeds=_seeds(top, is_drawn=is_drawn),
-            noise=max(noises),
-            failures=max(failures.values(), key=lambda one: (one.is_drawn, bool(one))),
+            seeds=_seeds(top, is_drawn=varied.is_drawn),
+            noise=max(varied.noises),
+            failures=varied.most_failures,
         )
     top.finish()
-    return Sweep(name, tuple(_parts(campaign, margins, noises, failures)))
+    return Sweep(name, tuple(_parts(campaign, margins, varied)))
+
+
+@dataclass(frozen=True, slots=True)
+class _Varied:
+    """What a file lists of noise, and of failures by their text."""
+
+    noises: Sequence[float]
+    failures: Mapping[str, Failures]
+
+    @property
+    def is_drawn(self) -> bool:
+        """Whether anything depends on a seed."""
+        return any(self.noises) or any(one.is_drawn for one in self.failures.values())
+
+    @property
+    def most_failures(self) -> Failures:
+        """Those that need seeds, if there are such, or else any at all."""
+        return max(self.failures.values(), key=lambda one: (one.is_drawn, bool(one)))
 
 
 def _name(top: TomlTable, path: AnyPath) -> str:
@@ -73,19 +90,14 @@ def _name(top: TomlTable, path: AnyPath) -> str:
     return name
 
 
-def _parts(
-    campaign: Campaign,
-    margins: Sequence[float],
-    noises: Sequence[float],
-    failures: Mapping[str, Failures],
-) -> Iterator[Part]:
+def _parts(campaign: Campaign, margins: Sequence[float], varied: _Varied) -> Iterator[Part]:
     """The campaign with each margin, noise and kind of failures."""
-    for margin, noise, text in product(margins, noises, failures):
+    for margin, noise, text in product(margins, varied.noises, varied.failures):
+        failing = varied.failures[text]
         seeds = campaign.seeds
-        if not noise and not failures[text].is_drawn:  # all seeds would give the same trials
+        if not noise and not failing.is_drawn:  # all seeds would give the same trials
             seeds = seeds[:1]
         terms = (("margin", margin),)
-        failing = failures[text]
         chosen = replace(campaign, noise=noise, failures=failing, seeds=seeds, terms=terms)
         yield Part(margin, noise, text, chosen)
 
@@ -94,15 +106,14 @@ def _submit_s(top: TomlTable) -> tuple[int, ...]:
     """Times as a list, or as first, last and gap."""
     given = top.take("submit")
     if given is None:
-        raise top.fault(
-            "submit",
-            "it is missing",
-            'give times, like submit = ["1d", "36h"] or {from, to, every}',
-        )
-    if not isinstance(given, dict):
-        return tuple(
-            sorted({int(top.seconds("submit", value)) for value in top.several("submit", [])})
-        )
+        fix = 'give times, like submit = ["1d", "36h"] or {from, to, every}'
+        raise top.fault("submit", "it is missing", fix)
+    if isinstance(given, dict):
+        return _span_s(top, given)
+    return tuple(sorted({int(top.seconds("submit", one)) for one in top.several("submit", [])}))
+
+
+def _span_s(top: TomlTable, given: dict[str, Any]) -> tuple[int, ...]:
     span = TomlTable(top.file, given, "submit")
     first, last, gap = (span.duration_s(key) for key in ("from", "to", "every"))
     span.finish()

@@ -23,7 +23,7 @@ from windrow.model import Log
 from windrow.model.failures import Failures
 from windrow.model.site import Site
 from windrow.sim.cluster import Cluster
-from windrow.strategies import Work, whole_seconds
+from windrow.strategies import Strategy, Work, whole_seconds
 from windrow.trials.figures import trial_figures
 from windrow.trials.scenario import failing, task_times
 from windrow_lab.campaign.campaign import BatchRules, Chunk
@@ -63,50 +63,60 @@ def rows_of(chunk: Chunk) -> pa.Table:
 
 def chunk_table(chunk: Chunk) -> pa.Table:
     """Run all trials of the chunk."""
-    kept = (
-        chunk.log,
-        chunk.log.content,
-        chunk.requests,
-        chunk.rules,
-        chunk.submit_s,
-        chunk.failures,
-    )
-    warm = {seed: _warm(*kept, seed if chunk.failures.is_drawn else 0) for seed in chunk.seeds}
+    warm = {seed: _warm_of(chunk, seed) for seed in chunk.seeds}
     workflow = chunk.workflow.load()
-    terms = Terms(**dict(chunk.terms))  # type: ignore[arg-type]
-    work = Work(
-        workflow, whole_seconds(workflow), Site.of(warm[chunk.seeds[0]][0].nodes, cap=chunk.cap)
-    )
+    site = Site.of(warm[chunk.seeds[0]][0].nodes, cap=chunk.cap)
+    work = Work(workflow, whole_seconds(workflow), site)
+    times = list(enumerate(chunk.submit_s))
     rows: list[Row] = []
-    for strategy, seed, (i, submit_s) in product(
-        chunk.strategies, chunk.seeds, list(enumerate(chunk.submit_s))
-    ):
-        actual = task_times(workflow, chunk.workflow.name, chunk.noise, seed, submit_s)
-        cell = chunk.log.name, chunk.requests, chunk.rules.label, chunk.workflow.name, chunk.cap
-        key = dict(zip(KEY, (*cell, strategy.name, seed, submit_s), strict=True))
-        rows.append(key | {"tasks": len(workflow)})
+    for strategy, seed, (i, submit_s) in product(chunk.strategies, chunk.seeds, times):
+        row = _key(chunk, strategy, seed, submit_s) | {"tasks": len(workflow)}
         began = time.perf_counter()
         try:
-            given = {
-                "terms": terms,
-                "actual_s": actual,
-                "work": work,
-                "failures": chunk.failures,
-                "seed": seed,
-            }
-            run = trial_figures(warm[seed][i].clone(), workflow, strategy, **given)  # type: ignore[arg-type]
-            rows[-1] |= asdict(run) | {
-                name: int(node_s) for name, node_s in run.node_time.parts().items()
-            }
+            row |= _figures(chunk, work, strategy, warm[seed][i].clone(), seed, submit_s)
         except _FAULTS as fault:
-            rows[-1]["error"] = f"{type(fault).__name__}: {fault}"
-        rows[-1]["wall_s"] = time.perf_counter() - began
+            row["error"] = f"{type(fault).__name__}: {fault}"
+        row["wall_s"] = time.perf_counter() - began
+        rows.append(row)
     return pa.Table.from_pylist(rows, schema=SCHEMA)
+
+
+def _key(chunk: Chunk, strategy: Strategy, seed: int, submit_s: int) -> Row:
+    """The columns that name the row of a trial."""
+    cell = (chunk.log.name, chunk.requests, chunk.rules.label, chunk.workflow.name, chunk.cap)
+    return dict(zip(KEY, (*cell, strategy.name, seed, submit_s), strict=True))
+
+
+def _figures(
+    chunk: Chunk, work: Work, strategy: Strategy, cluster: Cluster, seed: int, submit_s: int
+) -> Row:
+    """What one trial gives."""
+    run = trial_figures(
+        cluster,
+        work.workflow,
+        strategy,
+        terms=Terms(**dict(chunk.terms)),  # type: ignore[arg-type]
+        actual_s=task_times(work.workflow, chunk.workflow.name, chunk.noise, seed, submit_s),
+        work=work,
+        failures=chunk.failures,
+        seed=seed,
+    )
+    parts = run.node_time.parts()
+    return asdict(run) | {name: int(node_s) for name, node_s in parts.items()}
 
 
 @lru_cache(maxsize=8)
 def _log(source: LogSource, _content: str, requests: str) -> Log:
     return source.load(requests)
+
+
+def _warm_of(chunk: Chunk, seed: int) -> tuple[Cluster, ...]:
+    """Failures that are not drawn are the same whatever the seed."""
+    if not chunk.failures.is_drawn:
+        seed = 0
+    content = chunk.log.content
+    rules = chunk.rules
+    return _warm(chunk.log, content, chunk.requests, rules, chunk.submit_s, chunk.failures, seed)
 
 
 @lru_cache(maxsize=6)

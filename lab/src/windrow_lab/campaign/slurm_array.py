@@ -71,16 +71,20 @@ def submit_array(
     if not shards:
         return None
     script = place / "array.sh"
-    replace_text(
-        script, script_text(Path(campaign_file).absolute(), store.folder.absolute(), chosen)
-    )
-    answer = _run(submit_argv(script, sweep.name, shards, options))
+    text = script_text(Path(campaign_file).absolute(), store.folder.absolute(), chosen)
+    replace_text(script, text)
+    array = ArrayJob(_submitted(script, sweep.name, shards, options), chosen, tuple(shards))
+    replace_text(place / "array.json", json.dumps(asdict(array)))
+    return array
+
+
+def _submitted(script: Path, name: str, shards: Sequence[int], options: Mapping[str, str]) -> str:
+    """The batch system's number of the array job."""
+    answer = _run(submit_argv(script, name, shards, options))
     job = submitted_id(answer.out)
     if not answer.is_good or job is None:
         raise OutsideError(f"sbatch refused the array job: {answer.words}")
-    array = ArrayJob(job, chosen, tuple(shards))
-    replace_text(place / "array.json", json.dumps(asdict(array)))
-    return array
+    return job
 
 
 def script_text(campaign_file: Path, folder: Path, count: int) -> str:

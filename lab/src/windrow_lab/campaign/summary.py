@@ -33,16 +33,13 @@ def summarize(rows: pa.Table, by: Sequence[str] = ()) -> list[Summary]:
         [("error", "count", pc.CountOptions("all")), ("failed", "sum"), *means]
     )
     found = [_summary(row, keys) for row in grouped.to_pylist()]
+    return sorted(found, key=lambda one: (*(one[key] for key in by), *_rank(one)))
 
-    def rank(s: Summary) -> tuple[object, ...]:
-        mean = s["makespan_s_mean"]
-        return (
-            *(s[key] for key in by),
-            mean if isinstance(mean, float) else float("inf"),
-            s["strategy"],
-        )
 
-    return sorted(found, key=rank)
+def _rank(summary: Summary) -> tuple[float, object]:
+    """Strategies whose trials all failed come last."""
+    mean = summary["makespan_s_mean"]
+    return mean if isinstance(mean, float) else float("inf"), summary["strategy"]
 
 
 def check_columns(by: Sequence[str]) -> None:

@@ -119,21 +119,22 @@ def read_results(folder: str | Path) -> SweepResults:
     name, parts = _manifest(path)
     files = [(part, place / "chunks" / chunk) for part in parts for chunk in part.chunks]
     there = [(part, file) for part, file in files if file.is_file()]
-    is_complete = len(there) == len(files)
     tables = [_labelled(read_rows(file), part) for part, file in there]
-    rows = pa.concat_tables([SWEEP_SCHEMA.empty_table(), *tables]).sort_by(
-        [(c, "ascending") for c in SWEEP_KEY]
-    )
-    table_path = place / f"{name}.parquet"
-    # A table that says the same already is left alone: others may be reading it, and its time stamp
-    # means something.
-    if is_complete and not (
-        table_path.is_file() and read_rows(table_path, SWEEP_SCHEMA).equals(rows)
-    ):
-        write_rows(rows, table_path)
-    return SweepResults(
-        name, place, sum(p.trials for p in parts), rows, table_path if is_complete else None
-    )
+    order = [(column, "ascending") for column in SWEEP_KEY]
+    rows = pa.concat_tables([SWEEP_SCHEMA.empty_table(), *tables]).sort_by(order)
+    if len(there) == len(files):
+        table_path = place / f"{name}.parquet"
+        _keep_table(table_path, rows)
+    else:
+        table_path = None
+    return SweepResults(name, place, sum(p.trials for p in parts), rows, table_path)
+
+
+def _keep_table(path: Path, rows: pa.Table) -> None:
+    """A table that says the same already is left alone: others may be reading it, and its time
+    stamp means something."""
+    if not path.is_file() or not read_rows(path, SWEEP_SCHEMA).equals(rows):
+        write_rows(rows, path)
 
 
 def _labelled(table: pa.Table, part: PartFiles) -> pa.Table:

@@ -85,21 +85,17 @@ def worker_count(wanted: int | None) -> int:
 
 def run_missing(chunks: Sequence[Chunk], store: ChunkStore, workers: int, watch: Watch) -> None:
     """Run those of the chunks that are not in the store; `watch` hears of every finished one."""
-    missing = sorted(
-        (c for c in chunks if not store.has(c)), key=lambda c: (-c.weight, c.name, c.digest())
-    )
-    there = [c for c in chunks if store.has(c)]
+    there = [chunk for chunk in chunks if store.has(chunk)]
+    missing = [chunk for chunk in chunks if not store.has(chunk)]
+    missing.sort(key=lambda chunk: (-chunk.weight, chunk.name, chunk.digest()))
     at_work = max(1, min(workers, len(missing)))
     tally = _Tally(chunks, there, sum(map(store.failures, there)), at_work)
     watch(tally.progress())
-    here: Finished = ((chunk, *run_chunk(chunk, store.path(chunk))) for chunk in missing)
     if at_work == 1:
-        finished = here
+        finished: Finished = ((chunk, *run_chunk(chunk, store.path(chunk))) for chunk in missing)
     else:
         finished = _pooled(missing, store, at_work)
-    with closing(
-        finished
-    ):  # an interruption in here must end the workers now, not when the garbage is collected
+    with closing(finished):  # an interruption ends the workers now, not with the garbage
         for chunk, failed, took_s, worker in finished:
             tally.add(chunk, failed, took_s, worker)
             watch(tally.progress())
@@ -163,20 +159,19 @@ class _Tally:
         self.left[kind] -= chunk.weight
         if worker in self.warm:
             self.paces[kind].append(took_s / chunk.weight)
-            paces = {name: median(found) for name, found in self.paces.items()}
-            usual = median(paces.values())
-            left_s = (
-                sum(weight * paces.get(name, usual) for name, weight in self.left.items())
-                / self.workers
-            )
+            left_s = self._left_s()
             end_s = time.monotonic() + left_s
-            if self.end_s is None:
-                before_s = end_s
-            else:
-                before_s = self.end_s
+            before_s = end_s if self.end_s is None else self.end_s
             # Smoothed, but not behind the facts where the machine has become slower.
             self.end_s = max(before_s + _STEP * (end_s - before_s), end_s - left_s / 2)
         self.warm.add(worker)
+
+    def _left_s(self) -> float:
+        """By the paces seen so far, whatever was said before."""
+        paces = {name: median(found) for name, found in self.paces.items()}
+        usual = median(paces.values())
+        work_s = sum(weight * paces.get(name, usual) for name, weight in self.left.items())
+        return work_s / self.workers
 
     def progress(self) -> CampaignProgress:
         now = time.monotonic()

@@ -4,6 +4,7 @@ and why."""
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from windrow.cli import terminal
@@ -11,6 +12,8 @@ from windrow.errors import UserError
 from windrow.model import format_duration
 
 if TYPE_CHECKING:
+    from rich.console import RenderableType
+
     from windrow_lab.storage.plan import DataPlan
 
 _BARS = " ▁▂▃▄▅▆▇█"
@@ -19,9 +22,23 @@ _WIDTH = 60
 
 def show_data_plan(args: argparse.Namespace) -> None:
     """Read, play, print. UserError if nothing is possible."""
+    plan = _played(args)
+    if args.html:
+        from windrow_lab.storage.page import data_plan_page
+
+        terminal.write_page(args.html, data_plan_page(plan))
+    if args.json:
+        terminal.print_json(_as_json(plan))
+    else:
+        terminal.show(*_blocks(plan), *terminal.files_written(page=args.html))
+    if plan.chosen is None:
+        raise UserError(plan.why)
+
+
+def _played(args: argparse.Namespace) -> DataPlan:
     from windrow.formats.open import read_workflow
     from windrow_lab.storage.environment_file import read_environment
-    from windrow_lab.storage.plan import HEADS, plan_data
+    from windrow_lab.storage.plan import plan_data
 
     where = read_environment(args.environment, args.space)
     workflow = read_workflow(args.workflow)
@@ -31,35 +48,30 @@ def show_data_plan(args: argparse.Namespace) -> None:
             "(`size:`)"
         )
     with terminal.waiting(f"playing {workflow.name}"):
-        plan = plan_data(workflow, where, args.seed)
-    if args.html:
-        from windrow_lab.storage.page import data_plan_page
+        return plan_data(workflow, where, args.seed)
 
-        terminal.write_page(args.html, data_plan_page(plan))
-    chosen = plan.chosen
-    if args.json:
-        told = {
-            "chosen": chosen and chosen.allocation,
-            "why": plan.why,
-            "space_bytes": where.storage,
-        }
-        told |= {"tasks": len(workflow), "pipelines": len(plan.flow.pipes) - 1}
-        terminal.print_json(told | {"allocations": [option.facts() for option in plan.options]})
-    else:
-        rows = [(">" if option is chosen else "", *option.row()) for option in plan.options]
-        terminal.show(
-            terminal.text(f"{plan.name}: {plan.lead}"),
-            terminal.table(("", *HEADS), rows, "llrrrrrrr"),
-            terminal.text(f"why: {plan.why}"),
-            *(
-                [terminal.heading("nodes at work over time"), terminal.text(*_bars(plan))]
-                if chosen
-                else []
-            ),
-            *terminal.files_written(page=args.html),
-        )
-    if chosen is None:
-        raise UserError(plan.why)
+
+def _as_json(plan: DataPlan) -> dict[str, object]:
+    return {
+        "chosen": plan.chosen and plan.chosen.allocation,
+        "why": plan.why,
+        "space_bytes": plan.where.storage,
+        "tasks": len(plan.flow.level),
+        "pipelines": len(plan.flow.pipes) - 1,
+        "allocations": [option.facts() for option in plan.options],
+    }
+
+
+def _blocks(plan: DataPlan) -> Iterator[RenderableType]:
+    from windrow_lab.storage.plan import HEADS
+
+    rows = [(">" if option is plan.chosen else "", *option.row()) for option in plan.options]
+    yield terminal.text(f"{plan.name}: {plan.lead}")
+    yield terminal.table(("", *HEADS), rows, "llrrrrrrr")
+    yield terminal.text(f"why: {plan.why}")
+    if plan.chosen:
+        yield terminal.heading("nodes at work over time")
+        yield terminal.text(*_bars(plan))
 
 
 def _bars(plan: DataPlan) -> list[str]:
@@ -70,12 +82,10 @@ def _bars(plan: DataPlan) -> list[str]:
     from windrow_lab.storage.plan import busy_nodes
 
     span = max(option.runs[0].time_s for option in plan.ending)
+    edges = np.linspace(0, span, _WIDTH + 1)
     lines = []
     for option in plan.ending:
-        means = (
-            averages(*busy_nodes(option.runs[0]), np.linspace(0, span, _WIDTH + 1))
-            / plan.where.nodes
-        )
-        heights = np.ceil(np.clip(means, 0, 1) * (len(_BARS) - 1) - 1e-9).astype(int)
+        shares = averages(*busy_nodes(option.runs[0]), edges) / plan.where.nodes
+        heights = np.ceil(np.clip(shares, 0, 1) * (len(_BARS) - 1) - 1e-9).astype(int)
         lines.append(f"{option.allocation:<11} {''.join(_BARS[height] for height in heights)}")
     return [*lines, f"{'':<11} 0{format_duration(span):>{_WIDTH - 1}}"]

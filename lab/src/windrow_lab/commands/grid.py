@@ -36,72 +36,81 @@ _SHOWN = 30
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    from windrow_lab.grid.schedulers import EACP, SCHEDULERS
-
     actions = parser.add_subparsers(title="actions", dest="action", metavar="ACTION", required=True)
+    _add_generate(
+        _action(actions, "generate", "generate a grid from a recipe; `list` shows the recipes")
+    )
+    _on_a_grid(_action(actions, "show", "show a grid: clusters, speeds, links"))
+    words = "select nodes by a description, or say which condition left too few (exit code 1)"
+    _add_select(_action(actions, "select", words, _LANGUAGE))
+    words = "schedule a workflow on a grid, and compare schedulers"
+    _add_schedule(_action(actions, "schedule", words, _scheduler_names()))
 
-    def action(name: str, words: str, epilog: str = "") -> Any:
-        looks: dict[str, Any] = {
-            "formatter_class": argparse.RawDescriptionHelpFormatter,
-            "allow_abbrev": False,
-        }
-        made = actions.add_parser(name, help=words, description=words, epilog=epilog, **looks)
-        add = options.adder(made)
-        if name != "generate":
-            add("grid GRID", help="a grid: .toml or .json, plain or .gz")
-            options.add_json(made)
-        if epilog:
-            words = (
-                "latency in milliseconds within which clusters are well connected, in a TightBag"
-            )
-            add("--tight MS", number(0, 1e6), 10.0, help=words)
-        choice = (
-            made.add_mutually_exclusive_group(required=name == "select") if epilog else made
-        )  # an empty one fails
-        return made, add, options.adder(choice)
 
-    _, add, _ = action("generate", "generate a grid from a recipe; `list` shows the recipes")
+def _action(actions: Any, name: str, words: str, epilog: str = "") -> argparse.ArgumentParser:
+    parser: argparse.ArgumentParser = actions.add_parser(
+        name,
+        help=words,
+        description=words,
+        epilog=epilog,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    return parser
+
+
+def _on_a_grid(parser: argparse.ArgumentParser) -> None:
+    options.adder(parser)("grid GRID", help="a grid: .toml or .json, plain or .gz")
+    options.add_json(parser)
+
+
+def _add_tight(parser: argparse.ArgumentParser) -> None:
+    words = "latency in milliseconds within which clusters are well connected, in a TightBag"
+    options.adder(parser)("--tight MS", number(0, 1e6), 10.0, help=words)
+
+
+def _add_generate(parser: argparse.ArgumentParser) -> None:
+    add = options.adder(parser)
     add("recipe RECIPE", help="a recipe's name, or `list`")
     add("-o --output FILE", help="where to write: .toml or .json, plain or .gz")
     add("--seed S", seed, 0, help="random seed")
-    add(
-        "--set NAME=VALUE",
-        assignment,
-        action="append",
-        help="set a parameter of the recipe; may be repeated",
-    )
-    action("show", "show a grid: clusters, speeds, links")
-    words = "select nodes by a description, or say which condition left too few (exit code 1)"
-    _, add, how = action("select", words, _LANGUAGE)
+    words = "set a parameter of the recipe; may be repeated"
+    add("--set NAME=VALUE", assignment, action="append", help=words)
+
+
+def _add_select(parser: argparse.ArgumentParser) -> None:
+    _on_a_grid(parser)
+    _add_tight(parser)
+    how = options.adder(parser.add_mutually_exclusive_group(required=True))
     how("--describe TEXT", help="a description, or a file that contains one")
     how("--fastest K", node_count, help="the K fastest nodes")
-    how(
-        "--for WORKFLOW",
-        dest="workflow",
-        help="what suits this workflow, by its width and its CCR on this grid",
-    )
-    add("-o --output FILE", help="write the selected nodes as a new grid")
+    words = "what suits this workflow, by its width and its CCR on this grid"
+    how("--for WORKFLOW", dest="workflow", help=words)
+    options.adder(parser)("-o --output FILE", help="write the selected nodes as a new grid")
+
+
+def _scheduler_names() -> str:
+    from windrow_lab.grid.schedulers import EACP, SCHEDULERS
+
     listed = {name: words for name, (_, words) in SCHEDULERS.items()}
-    names = options.listings(
-        {f"schedulers (with {EACP} before a name: on clusters that EACP chooses)": listed}
-    )
-    made, add, how = action(
-        "schedule", "schedule a workflow on a grid, and compare schedulers", names
-    )
-    options.add_workflow(made)
+    head = f"schedulers (with {EACP} before a name: on clusters that EACP chooses)"
+    return options.listings({head: listed})
+
+
+def _add_schedule(parser: argparse.ArgumentParser) -> None:
+    _on_a_grid(parser)
+    _add_tight(parser)
+    how = options.adder(parser.add_mutually_exclusive_group())
+    options.add_workflow(parser)
+    add = options.adder(parser)
     words = "names, separated by commas, or `all`; see below"
     add("--schedulers LIST", default="heft,hhs,greedy,lhbs", help=words)
-    add(
-        "--eacp",
-        action="store_true",
-        help="also run each of them on the clusters that EACP chooses",
-    )
-    how(
-        "--describe TEXT",
-        help="on the nodes that this description selects; a text, or a file that contains one",
-    )
+    words = "also run each of them on the clusters that EACP chooses"
+    add("--eacp", action="store_true", help=words)
+    words = "on the nodes that this description selects; a text, or a file that contains one"
+    how("--describe TEXT", help=words)
     how("--fastest K", node_count, help="on the K fastest nodes")
-    options.add_html(made)
+    options.add_html(parser)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -120,12 +129,7 @@ def _generate(args: argparse.Namespace) -> int:
     from windrow_lab.grid.recipes import GRID_RECIPES, generate_grid
 
     if args.recipe == "list":
-        parameters = {
-            p.name: p.meaning for recipe in GRID_RECIPES.values() for p in recipe.parameters
-        }
-        rows = [(r.name, r.summary, r.stand_ins) for r in GRID_RECIPES.values()]
-        recipes = terminal.table(("recipe", "what", "stand-ins"), rows, "<l")
-        terminal.show(recipes, terminal.table(None, list(parameters.items()), "<l"))
+        _show_recipes()
         return 0
     if not args.output and args.recipe in GRID_RECIPES:
         raise UserError(f"name the file to write, for example -o {args.recipe}.json")
@@ -139,25 +143,35 @@ def _generate(args: argparse.Namespace) -> int:
     return 0
 
 
+def _show_recipes() -> None:
+    from windrow_lab.grid.recipes import GRID_RECIPES
+
+    recipes = GRID_RECIPES.values()
+    parameters = {p.name: p.meaning for recipe in recipes for p in recipe.parameters}
+    rows = [(recipe.name, recipe.summary, recipe.stand_ins) for recipe in recipes]
+    table = terminal.table(("recipe", "what", "stand-ins"), rows, "<l")
+    terminal.show(table, terminal.table(None, list(parameters.items()), "<l"))
+
+
 def _show(args: argparse.Namespace, grid: Grid) -> int:
     figures = {
         "clusters": len(grid.clusters),
         "nodes": grid.processors,
         "reference_speed": grid.reference_speed,
+        "mean_latency_s": grid.mean_latency_s,
+        "mean_s_per_byte": grid.mean_s_per_byte,
     }
-    figures |= {"mean_latency_s": grid.mean_latency_s, "mean_s_per_byte": grid.mean_s_per_byte}
     if args.json:
-        rows = [
+        clusters = [
             {"name": c.name, "nodes": c.nodes, "speed": c.speed, **c.attributes}
             for c in grid.clusters
         ]
-        terminal.print_json(figures | {"cluster_list": rows})
+        terminal.print_json(figures | {"cluster_list": clusters})
         return 0
-    facts = terminal.table(
-        None, [(name.replace("_", " "), f"{value:,.6g}") for name, value in figures.items()]
-    )
+    rows = [(name.replace("_", " "), f"{value:,.6g}") for name, value in figures.items()]
     order = sorted(range(len(grid.clusters)), key=lambda c: (-grid.speeds[c], c))
-    terminal.show(facts, _clusters(grid, {c: int(grid.nodes[c]) for c in order}))
+    nodes = {c: int(grid.nodes[c]) for c in order}
+    terminal.show(terminal.table(None, rows), _clusters(grid, nodes))
     return 0
 
 
@@ -189,44 +203,57 @@ def _selected(args: argparse.Namespace, grid: Grid, text: str | None) -> Bag | R
 
 
 def _select(args: argparse.Namespace, grid: Grid) -> int:
-    from windrow_lab.grid.file import write_grid
     from windrow_lab.grid.select import Refusal
 
     text = args.describe
     blocks = list[Any]()
     if args.workflow:
-        from windrow.formats import read_workflow
-        from windrow_lab.grid.costs import Costs
-        from windrow_lab.grid.describe import propose
-
-        costs = Costs(read_workflow(args.workflow), grid)
-        name, text, why = propose(_ccr(costs), costs.width, grid.processors)
-        blocks = [terminal.text(f"{name}: {why}", text)]
+        lead, text = _suits(args.workflow, grid)
+        blocks.append(lead)
     found = _selected(args, grid, text)
     if isinstance(found, Refusal):
         told: dict[str, Any] = {"selected": None, "why": found.why, "condition": found.condition}
         blocks.append(terminal.text(f"nothing selected: {found.why}"))
     else:
-        names = [cluster.name for cluster in grid.clusters]
-        bags = [{names[c]: n for c, n in bag.nodes.items()} for bag in found.bags or (found,)]
-        told = {
-            "selected": {names[c]: n for c, n in found.nodes.items()},
-            "nodes": found.size,
-            "bags": bags,
-        }
-        head = f"{found.kind}: {count(found.size, 'node')} of {count(len(found.nodes), 'cluster')}"
-        blocks += [
-            terminal.heading(f"{head}, in {count(len(bags), 'bag')}"),
-            _clusters(grid, dict(found.nodes)),
-        ]
-        if args.output:
-            write_grid(grid.part(found.nodes), args.output)
-            blocks += terminal.files_written(grid=args.output)
+        told = _bag_json(found, grid)
+        blocks += _bag_blocks(found, grid, args.output)
     if args.json:
         terminal.print_json({"description": text, **told})
     else:
         terminal.show(*blocks)
     return int(isinstance(found, Refusal))
+
+
+def _suits(workflow: str, grid: Grid) -> tuple[Any, str]:
+    """The description that suits the workflow in this file, and what is said of it."""
+    from windrow.formats import read_workflow
+    from windrow_lab.grid.costs import Costs
+    from windrow_lab.grid.describe import propose
+
+    costs = Costs(read_workflow(workflow), grid)
+    name, text, why = propose(_ccr(costs), costs.width, grid.processors)
+    return terminal.text(f"{name}: {why}", text), text
+
+
+def _bag_json(found: Bag, grid: Grid) -> dict[str, Any]:
+    def named(bag: Bag) -> dict[str, int]:
+        return {grid.clusters[c].name: nodes for c, nodes in bag.nodes.items()}
+
+    bags = [named(bag) for bag in found.bags or (found,)]
+    return {"selected": named(found), "nodes": found.size, "bags": bags}
+
+
+def _bag_blocks(found: Bag, grid: Grid, output: str | None) -> list[Any]:
+    """What is shown of a selection, which is written as a grid if a file is given."""
+    from windrow_lab.grid.file import write_grid
+
+    head = f"{found.kind}: {count(found.size, 'node')} of {count(len(found.nodes), 'cluster')}"
+    head = f"{head}, in {count(len(found.bags) or 1, 'bag')}"
+    blocks = [terminal.heading(head), _clusters(grid, dict(found.nodes))]
+    if output:
+        write_grid(grid.part(found.nodes), output)
+        blocks += terminal.files_written(grid=output)
+    return blocks
 
 
 def _ccr(costs: Costs) -> float:
@@ -237,28 +264,32 @@ def _schedule(args: argparse.Namespace, grid: Grid) -> int:
     from windrow.formats import read_workflow
     from windrow_lab.grid.costs import Costs
     from windrow_lab.grid.page import schedule_page
-    from windrow_lab.grid.schedulers import EACP, SCHEDULERS, find_scheduler
 
-    if args.schedulers == "all":
-        given = list(SCHEDULERS)
-    else:
-        given = [name.strip() for name in args.schedulers.split(",")]
-    if args.eacp:
-        given += [f"{EACP}{name.removeprefix(EACP)}" for name in given]
-    ways = {name: find_scheduler(name) for name in given}
+    ways = _ways(args.schedulers, with_eacp=args.eacp)
     costs = Costs(read_workflow(args.workflow), grid)
     nodes = _nodes(args, grid)
     made = _planned(ways, costs, nodes)
     if args.html:
-        page = schedule_page(
-            costs, {n: one.schedule for n, one in made.items()}, Path(args.grid).name
-        )
-        terminal.write_page(args.html, page)
+        schedules = {name: one.schedule for name, one in made.items()}
+        terminal.write_page(args.html, schedule_page(costs, schedules, Path(args.grid).name))
     if args.json:
         terminal.print_json(_schedules_json(costs, nodes, made))
     else:
         _show_schedules(costs, nodes, made, args.html)
     return 0
+
+
+def _ways(listed: str, *, with_eacp: bool) -> dict[str, Scheduler]:
+    """The schedulers of a list, by name; with EACP, each of them twice."""
+    from windrow_lab.grid.schedulers import EACP, SCHEDULERS, find_scheduler
+
+    if listed == "all":
+        given = list(SCHEDULERS)
+    else:
+        given = [name.strip() for name in listed.split(",")]
+    if with_eacp:
+        given += [f"{EACP}{name.removeprefix(EACP)}" for name in given]
+    return {name: find_scheduler(name) for name in given}
 
 
 class _Made(NamedTuple):
@@ -328,10 +359,10 @@ def _show_schedules(
     words = (
         f"{len(costs.workflow):,} tasks, at most {costs.width:,} on a level, CCR {_ccr(costs):.3g}"
     )
-    rows = [
-        (*row(name, schedule), span(took_s) if took_s >= 1 else f"{1000 * took_s:.3g} ms")
-        for name, (schedule, took_s) in made.items()
-    ]
+    rows = []
+    for name, (schedule, took_s) in made.items():
+        took = span(took_s) if took_s >= 1 else f"{1000 * took_s:.3g} ms"
+        rows.append((*row(name, schedule), took))
     figures = terminal.table((*HEAD, "planned in"), rows, "<>")
     head = terminal.heading(f"{costs.workflow.name} on {where}")
     terminal.show(head, words, figures, *terminal.files_written(page=page))

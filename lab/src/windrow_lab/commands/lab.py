@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import argparse
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from windrow.cli import options, terminal
 from windrow.cli.arguments import assignment, once_each, place, whole
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from windrow_lab.campaign.shards import Shard
+    from windrow_lab.campaign.slurm_array import ArrayJob
     from windrow_lab.campaign.summary import Summary
     from windrow_lab.campaign.sweep import Sweep, SweepResults
 
@@ -48,17 +49,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--shard I/N", _shard, help="run only shard I of N")
     add("--by A,B,...", help="columns to group by, besides the strategy, such as log,cap")
     options.add_json(parser)
-    slurm = options.adder(parser.add_argument_group("as an array job"))
-    slurm(
-        "--on",
-        choices=("slurm",),
-        help="submit the shards to this batch system instead of running here",
-    )
-    slurm("--array N", whole(1, 100_000), help="number of shards (default: as before, else 16)")
-    slurm("--partition P", help="partition of the array job (default: the site's)")
-    slurm("--account A", help="account of the array job (default: yours)")
+    _add_array(options.adder(parser.add_argument_group("as an array job")))
+
+
+def _add_array(add: Callable[..., Any]) -> None:
+    words = "submit the shards to this batch system instead of running here"
+    add("--on", choices=("slurm",), help=words)
+    add("--array N", whole(1, 100_000), help="number of shards (default: as before, else 16)")
+    add("--partition P", help="partition of the array job (default: the site's)")
+    add("--account A", help="account of the array job (default: yours)")
     words = "any other long option of sbatch for each element, such as time=2:00:00 or mem=4G"
-    slurm("--set OPTION=VALUE", assignment, action="append", help=words)
+    add("--set OPTION=VALUE", assignment, action="append", help=words)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -68,13 +69,7 @@ def run(args: argparse.Namespace) -> int:
     from windrow.formats.parquet import need_parquet
 
     need_parquet("windrow lab, which keeps its tables as Parquet files,")
-    from windrow_lab.campaign.summary import check_columns
-
-    by = list(dict.fromkeys(name.strip() for name in (args.by or "").split(",") if name.strip()))
-    if args.by is not None and not by:
-        raise UserError("--by needs at least one column, such as --by log,cap")
-    check_columns(by)
-    args.by = by
+    args.by = _columns(args.by)
     if args.summary is not None:
         return _sum_up(args.summary, args)
     if args.campaign is None:
@@ -88,6 +83,17 @@ def run(args: argparse.Namespace) -> int:
     if args.on == "slurm":
         return _submit(args, sweep, folder, options)
     return _run_here(args, sweep, folder)
+
+
+def _columns(given: str | None) -> list[str]:
+    """The columns to group by; UserError if one cannot be."""
+    from windrow_lab.campaign.summary import check_columns
+
+    by = list(dict.fromkeys(name.strip() for name in (given or "").split(",") if name.strip()))
+    if given is not None and not by:
+        raise UserError("--by needs at least one column, such as --by log,cap")
+    check_columns(by)
+    return by
 
 
 def _write_example(path: str) -> int:
@@ -164,17 +170,18 @@ def _submit(args: argparse.Namespace, sweep: Sweep, folder: str, options: Mappin
         }
         terminal.print_json(told)
     else:
-        here = shlex.quote(folder)
-        shards = f"{len(array.shards):,} of {array.count:,} shards"
-        print(
-            f"submitted array job {array.job}: {shards}, campaign {sweep.name} of "
-            f"{sweep.trials:,} trials"
-        )
-        print(f"progress:  squeue --job {array.job}")
-        print(f"results:   windrow lab --summary {here}")
-        print(f"output:    {here}/slurm/{array.job}_*.out")
-        print("if some are lost, the same command submits what is missing")
+        print(*_submitted(array, sweep, shlex.quote(folder)), sep="\n")
     return 0
+
+
+def _submitted(array: ArrayJob, sweep: Sweep, here: str) -> Iterator[str]:
+    shards = f"{len(array.shards):,} of {array.count:,} shards"
+    trials = f"{sweep.trials:,} trials"
+    yield f"submitted array job {array.job}: {shards}, campaign {sweep.name} of {trials}"
+    yield f"progress:  squeue --job {array.job}"
+    yield f"results:   windrow lab --summary {here}"
+    yield f"output:    {here}/slurm/{array.job}_*.out"
+    yield "if some are lost, the same command submits what is missing"
 
 
 def _sum_up(folder: str, args: argparse.Namespace) -> int:
@@ -214,25 +221,24 @@ def _blocks(
     done = len(results.rows)
     if results.table_path:
         far = f"{done:,} trials"
+        files = {"table": str(results.table_path)}
     else:
         far = f"{done:,} of {results.trials:,} trials are finished"
+        files = {"finished chunks": str(results.folder / "chunks")}
     yield terminal.text(f"campaign {results.name}: {far}")
     if summaries:
-        names = (*by, "strategy")
-        shown = (
-            _COLUMNS
-            if any(summary["node_failures_mean"] for summary in summaries)
-            else _COLUMNS[:-1]
-        )
-        rows = [list(_row(summary, names, shown)) for summary in summaries]
-        yield terminal.table(
-            [*names, *(title for title, *_ in shown)], rows, "<" * len(names) + ">"
-        )
-    if results.table_path:
-        finished = {"table": results.table_path}
-    else:
-        finished = {"finished chunks": results.folder / "chunks"}
-    yield from terminal.files_written(**{what: str(path) for what, path in finished.items()})
+        yield _table(summaries, (*by, "strategy"))
+    yield from terminal.files_written(**files)
+
+
+def _table(summaries: list[Summary], names: Sequence[str]) -> RenderableType:
+    """Failures of nodes have a column if there were any."""
+    shown = list(_COLUMNS)
+    if not any(summary["node_failures_mean"] for summary in summaries):
+        shown.pop()
+    head = [*names, *(title for title, *_ in shown)]
+    rows = [list(_row(summary, names, shown)) for summary in summaries]
+    return terminal.table(head, rows, "<" * len(names) + ">")
 
 
 def _row(

@@ -82,14 +82,11 @@ def run(args: argparse.Namespace) -> int:
         terminal.text(*report.summary),
         *terminal.files_written(**write_report(report, out / args.paper)),
     )
-    if report.failed:
-        terminal.say(
-            f"WARNING: {report.failed:,} of {report.trials:,} trials FAILED; see column error in "
-            f"{out}"
-        )
-    if report.failed:
-        return 1
-    return 0
+    if not report.failed:
+        return 0
+    failed = f"{report.failed:,} of {report.trials:,} trials FAILED"
+    terminal.say(f"WARNING: {failed}; see column error in {out}")
+    return 1
 
 
 def _wishes(args: argparse.Namespace, paper: Paper) -> Wishes:

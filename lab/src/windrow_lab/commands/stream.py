@@ -15,18 +15,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "policies": POLICY_FORMS,
         "workloads": WORKLOAD_MEANINGS,
         "selections": SELECTION_MEANINGS,
+        "estimates (for due)": ESTIMATE_MEANINGS,
     }
-    tables["estimates (for due)"] = ESTIMATE_MEANINGS
     options.add_listings(parser, tables)
     add = options.adder(parser)
     add("--policy P", action="append", help="see below; may be repeated (default: four of them)")
     add("--workload W", default="mixture", help="see below")
-    add(
-        "--utilization U",
-        number(0.001, 2, what="a utilization"),
-        0.5,
-        help="offered load, as a share of the pool",
-    )
+    load = number(0.001, 2, what="a utilization")
+    add("--utilization U", load, 0.5, help="offered load, as a share of the pool")
     add("--nodes N", whole(1, 100_000), 100, help="processors")
     add("--workflows N", whole(1, 100_000), 3000, help="number of workflows")
     add("--jobs F", number(0, 1, what="a share"), "0", help="share of batch jobs")

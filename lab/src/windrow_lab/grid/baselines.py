@@ -52,43 +52,55 @@ def _ready_first(costs: Costs, through: list[float]) -> Ints:
     heapify(ready)
     while ready:
         order.append(heappop(ready)[1])
-        for child in costs.workflow.children.of(order[-1]).tolist():
-            missing[child] -= 1
-            if missing[child] == 0:
-                heappush(ready, (-through[child], child))
+        for child in costs.workflow.children.freed_by(order[-1], missing):
+            heappush(ready, (-through[child], child))
     return np.array(order, dtype=np.int64)
+
+
+class _Processors:
+    """Which processors are idle, the fastest first, and until when the others are busy; time goes
+    forward only. A processor is named by its slowness and its number."""
+
+    def __init__(self, slowness: Floats) -> None:
+        self.now_s = 0.0
+        self._idle = list(zip(slowness.tolist(), range(len(slowness)), strict=True))
+        heapify(self._idle)
+        self._busy: list[tuple[float, float, int]] = []
+
+    def take(self, ready_s: float) -> tuple[float, int]:
+        """For a task that is ready then: the fastest that is idle, or the first to become so."""
+        if self._idle or self._busy[0][0] <= ready_s:
+            self.now_s = max(self.now_s, ready_s)
+        else:
+            self.now_s = self._busy[0][0]
+        while self._busy and self._busy[0][0] <= self.now_s:
+            heappush(self._idle, heappop(self._busy)[1:])
+        return heappop(self._idle)
+
+    def hold(self, processor: tuple[float, int], until_s: float) -> None:
+        """It is busy until then."""
+        heappush(self._busy, (until_s, *processor))
 
 
 def matchmaking(costs: Costs) -> Schedule:
     """Each task to the fastest idle processor."""
     workflow = costs.workflow
     cluster = costs.grid.cluster_of(np.arange(costs.grid.processors))
-    idle = list(zip(costs.grid.slowness[cluster].tolist(), range(len(cluster)), strict=True))
-    heapify(idle)
-    busy: list[tuple[float, float, int]] = []  # until when, and the processor as it is in `idle`
-    missing = workflow.parents.degrees()
-    ready = [(0.0, int(i)) for i in np.flatnonzero(missing == 0)]
+    processors = _Processors(costs.grid.slowness[cluster])
+    missing = workflow.parents.degrees().tolist()
+    ready = [(0.0, i) for i, parents in enumerate(missing) if parents == 0]
     processor = np.zeros(len(workflow), dtype=np.int64)
     start_s = np.zeros(len(workflow))
     end_s = np.zeros(len(workflow))
-    now = 0.0
     while ready:
         then, i = heappop(ready)
-        if idle or busy[0][0] <= then:
-            now = max(now, then)
-        else:
-            now = busy[0][0]
-        while busy and busy[0][0] <= now:
-            heappush(idle, heappop(busy)[1:])
-        match = heappop(idle)
+        match = processors.take(then)
         processor[i] = match[1]
-        start_s[i] = max(now, _data_there_s(costs, i, processor, cluster, end_s))
+        start_s[i] = max(processors.now_s, _data_there_s(costs, i, processor, cluster, end_s))
         end_s[i] = start_s[i] + costs.run_s[i, cluster[match[1]]]
-        heappush(busy, (float(end_s[i]), *match))
-        for child in workflow.children.of(i):
-            missing[child] -= 1
-            if missing[child] == 0:
-                heappush(ready, (float(end_s[workflow.parents.of(child)].max()), int(child)))
+        processors.hold(match, float(end_s[i]))
+        for child in workflow.children.freed_by(i, missing):
+            heappush(ready, (float(end_s[workflow.parents.of(child)].max()), child))
     return Schedule(costs, np.arange(len(workflow)), processor, start_s)
 
 

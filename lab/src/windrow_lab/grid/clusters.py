@@ -71,25 +71,31 @@ class Grid:
             raise GridError(
                 f"two clusters are called {max(names, key=names.count)!r}; names must be unique"
             )
-        for what, least in (("latency_s", "0 or more"), ("bandwidth_bytes_s", "above 0")):
-            values = np.array(getattr(self, what), dtype=np.float64)
-            if values.shape != (len(names), len(names)):
-                raise GridError(
-                    f"{what} must have a row and a column for each of the {len(names)} clusters"
-                )
-            if what[0] == "b":
-                good = values > 0
-            else:
-                good = (values >= 0) & (values < np.inf)
-            if not good.all():
-                c, d = (int(i[0]) for i in np.nonzero(~good))
-                raise GridError(
-                    f"{what} from {names[c]} to {names[d]} is {values[c, d]}; it must be {least}"
-                )
-            values.flags.writeable = False
-            object.__setattr__(self, what, values)
+        latency_s = self._table("latency_s")
+        self._require(latency_s, (latency_s >= 0) & (latency_s < np.inf), "latency_s", "0 or more")
+        bandwidth = self._table("bandwidth_bytes_s")
+        self._require(bandwidth, bandwidth > 0, "bandwidth_bytes_s", "above 0")
         speed = self.reference_speed or self.processors / float(self.nodes @ (1 / self.speeds))
         object.__setattr__(self, "reference_speed", speed)
+
+    def _table(self, what: str) -> Floats:
+        """The values of all links, which are kept as numbers that do not change."""
+        values = np.array(getattr(self, what), dtype=np.float64)
+        count = len(self.clusters)
+        if values.shape != (count, count):
+            raise GridError(f"{what} must have a row and a column for each of the {count} clusters")
+        values.flags.writeable = False
+        object.__setattr__(self, what, values)
+        return values
+
+    def _require(self, values: Floats, good: Bools, what: str, least: str) -> None:
+        """GridError that names the first link whose value is not good."""
+        if not good.all():
+            c, d = (int(i[0]) for i in np.nonzero(~good))
+            raise GridError(
+                f"{what} from {self.clusters[c].name} to {self.clusters[d].name} is "
+                f"{values[c, d]}; it must be {least}"
+            )
 
     @cached_property
     def nodes(self) -> Ints:

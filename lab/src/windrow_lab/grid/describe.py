@@ -108,20 +108,25 @@ def _aggregate(source: Scanner) -> Aggregate:
         least, most = _range(source)
         wanted = _wanted(source)
         source.need("{", "{ and what its members are")
-        at = source.at
-        again = source.any_of("the name of its members", "word")
-        if again != member:
-            raise source.fault(
-                f"its members are called {member!r} above, not {again!r}", "use one name", at=at
-            )
-        source.need("=")
-        if source.token not in ("[", *KINDS):
-            raise source.fault(
-                f"expected [ with a condition or a Rank, or one of {', '.join(KINDS)}"
-            )
-        inner = _aggregate(source) if source.token in KINDS else _wanted(source)
+        inner = _members(source, member)
         source.need("}")
         return Aggregate(KINDS[word], least, most, wanted, inner)
+
+
+def _members(source: Scanner, name: str) -> Aggregate | Requirement:
+    """What the members of an aggregate are, which are called the same again."""
+    at = source.at
+    again = source.any_of("the name of its members", "word")
+    if again != name:
+        words = f"its members are called {name!r} above, not {again!r}"
+        raise source.fault(words, "use one name", at=at)
+    source.need("=")
+    if source.token in KINDS:
+        return _aggregate(source)
+    if source.token != "[":
+        words = f"expected [ with a condition or a Rank, or one of {', '.join(KINDS)}"
+        raise source.fault(words)
+    return _wanted(source)
 
 
 def _range(source: Scanner) -> tuple[int, int]:

@@ -38,27 +38,40 @@ def executed(
     tasks = len(costs.workflow)
     depth = 1 + (depth or costs.workflow.depth)
     is_done = False
-    ints = partial(np.full, fill_value=-1, dtype=np.int64)
     while not is_done:
         rows *= 2
-        size = rows * tasks
-        rows_of = ints((4, size))
-        times = np.zeros((2, size))
-        of_task = ints((2, tasks))
-        there = ints((2, tasks, len(costs.grid.clusters)))
-        more = (
-            *there,
-            np.full(there[0].shape, np.inf),
-            np.zeros(2, np.int64),
-            ints((depth, 3)),
-            np.zeros(depth),
-        )
-        runs = Executions._make((*rows_of[:3], *times, rows_of[3], *of_task, *more))
-        plan = empty_plan(costs.given, size)
+        runs = _no_executions(tasks, len(costs.grid.clusters), rows * tasks, depth)
+        plan = empty_plan(costs.given, rows * tasks)
         with in_python(really=costs.is_small):
             is_done = place(plan, runs)
+    return _with_copies(costs, plan, runs)
+
+
+def _no_executions(tasks: int, clusters: int, rows: int, depth: int) -> Executions:
+    """Room for that many rows, and copies of that depth."""
+    ints = partial(np.full, fill_value=-1, dtype=np.int64)
+    return Executions(
+        task=ints(rows),
+        processor=ints(rows),
+        cluster=ints(rows),
+        begin=np.zeros(rows),
+        end=np.zeros(rows),
+        next_one=ints(rows),
+        used=ints(tasks),
+        latest=ints(tasks),
+        head=ints((tasks, clusters)),
+        after=ints((tasks, clusters)),
+        first_end=np.full((tasks, clusters), np.inf),
+        size=np.zeros(2, np.int64),
+        stack=ints((depth, 3)),
+        begins=np.zeros(depth),
+    )
+
+
+def _with_copies(costs: Costs, plan: Plan, runs: Executions) -> Schedule:
+    """The plan, and behind it the executions that are not where the plan has the task itself."""
     size = int(runs.size[0])
     copy = np.flatnonzero(runs.processor[:size] != plan.processor[runs.task[:size]])
-    task = np.append(np.arange(tasks), runs.task[copy])
+    task = np.append(np.arange(len(costs.workflow)), runs.task[copy])
     processor = np.append(plan.processor, runs.processor[copy])
     return Schedule(costs, task, processor, np.append(plan.begin, runs.begin[copy]))

@@ -108,22 +108,29 @@ def estimate(
     work: LoopWork, model: Model, left: Bools | None = None, *, waits: bool = True
 ) -> tuple[Floats, Floats]:
     """Exclusive and collaborative time on each queue, of all tasks or of those that are left."""
-    tasks = slice(None) if left is None else left
+    tasks = _chosen(left)
     levels = work.workflow.levels[tasks]
     run_s = model.run_s(work)[tasks]
     written = work.written_mb[tasks]
+    wait_s = model.wait_s if waits else np.zeros(len(model.nodes))
     exclusive = np.zeros(len(model.nodes))
     collaborative = np.zeros(len(model.nodes))
-    s_per_mb = model.link_s_per_mb.sum(axis=1) / max(
-        1, len(model.nodes) - 1
-    )  # in the mean over neighbours
+    neighbours = max(1, len(model.nodes) - 1)
+    s_per_mb = model.link_s_per_mb.sum(axis=1) / neighbours  # in the mean
     for level in np.unique(levels):
         here = levels == level
-        longest = run_s[here].max(axis=0) + (model.wait_s if waits else 0.0)
+        longest = run_s[here].max(axis=0) + wait_s
         rounds = -(-int(here.sum()) // model.nodes)
         exclusive += longest * rounds
         collaborative += longest + np.where(rounds > 1, written[here].sum() * s_per_mb, 0.0)
     return exclusive, collaborative
+
+
+def _chosen(left: Bools | None) -> Bools | slice:
+    """Which tasks count: all, or those that are left."""
+    if left is None:
+        return slice(None)
+    return left
 
 
 def choose(
@@ -139,9 +146,12 @@ def choose(
     exclusive, collaborative = estimate(work, model, left, waits=waits)
     power = np.minimum(exclusive, collaborative)
     order: list[int] = np.argsort(power, kind="stable").tolist()
-    width = np.bincount(work.workflow.levels[slice(None) if left is None else left]).max()
+    width = np.bincount(work.workflow.levels[_chosen(left)]).max()
     pool = order[:1]
-    best = (exclusive if begins == "exclusive" else power)[order[0]]
+    if begins == "exclusive":
+        best = exclusive[order[0]]
+    else:
+        best = power[order[0]]
     for queue in order[1:]:
         if model.nodes[pool].sum() > width:
             break

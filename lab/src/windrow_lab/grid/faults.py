@@ -128,26 +128,20 @@ class Planner:
         Several plans do not wait for each other's nodes. When the first has ended, the others are
         stopped.
         """
-        draws = len(failing.time_s)
-        found = np.array(
-            [self._play(plan, failing, beliefs, restarts, np.full(draws, inf)) for plan in plans]
-        )
-        ends = np.where(found[:, :, 0] > 0, found[:, :, 1], inf)
-        first = ends.min(axis=0)
-        for n, plan in enumerate(plans):
-            if len(plans) > 1 and (found[n, :, 1] > first).any():
-                stopped = self._play(plan, failing, beliefs, restarts, first)
-                found[n] = np.where((found[n, :, 1] > first)[:, None], stopped, found[n])
+        never = np.full(len(failing.time_s), inf)
+        found = np.array([self._play(plan, failing, beliefs, restarts, never) for plan in plans])
+        first = np.where(found[:, :, 0] > 0, found[:, :, 1], inf).min(axis=0)
+        if len(plans) > 1:
+            for n, plan in enumerate(plans):
+                is_behind = found[n, :, 1] > first
+                if is_behind.any():
+                    stopped = self._play(plan, failing, beliefs, restarts, first)
+                    found[n] = np.where(is_behind[:, None], stopped, found[n])
         has_ended = np.isfinite(first)
         cpu_s, failed_s, potential_s = found[:, :, 2:].sum(axis=0).T
         end_s = np.where(has_ended, first, found[:, :, 1].max(axis=0))
-        return Outcome(
-            has_ended.astype(np.float64),
-            end_s,
-            cpu_s,
-            failed_s,
-            np.where(has_ended, 0.0, potential_s),
-        )
+        lost_s = np.where(has_ended, 0.0, potential_s)
+        return Outcome(has_ended.astype(np.float64), end_s, cpu_s, failed_s, lost_s)
 
     def _play(
         self, plan: Schedule, failing: Failing, beliefs: Beliefs, restarts: Restarts, until: Floats

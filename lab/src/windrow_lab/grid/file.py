@@ -21,7 +21,7 @@ Rule: an error names the file, the line and the fix.
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Annotated, Any
 
@@ -112,21 +112,17 @@ def _line(text: str, content: Any, key: str, number: int) -> int | None:
 def _grid(file: _GridFile, content: dict[str, Any]) -> Grid:
     clusters: dict[str, Cluster] = {}
     for i, (said, table) in enumerate(zip(file.clusters, content["clusters"], strict=True)):
-        more = {key: value for key, value in table.items() if key not in said.__struct_fields__}
-        if bad := [key for key, value in more.items() if not isinstance(value, int | float | str)]:
-            raise UserError(f"`{bad[0]}` must be a number or a text - at `$.clusters[{i}]`")
         if said.name in clusters or STEERING.search(said.name):
             raise UserError(
                 f"the name {said.name!r} is taken, or cannot be printed - at `$.clusters[{i}]`"
             )
-        clusters[said.name] = Cluster(said.name, said.nodes, said.speed, more)
+        attributes = {k: v for k, v in table.items() if k not in said.__struct_fields__}
+        for key, value in attributes.items():
+            if not isinstance(value, int | float | str):
+                raise UserError(f"`{key}` must be a number or a text - at `$.clusters[{i}]`")
+        clusters[said.name] = Cluster(said.name, said.nodes, said.speed, attributes)
     links = _links(file, list(clusters))
-    return Grid(
-        tuple(clusters.values()),
-        links["latency_s"],
-        links["bandwidth_bytes_s"],
-        file.reference_speed,
-    )
+    return Grid(tuple(clusters.values()), **links, reference_speed=file.reference_speed)
 
 
 def _links(file: _GridFile, names: list[str]) -> dict[str, Floats]:
@@ -175,23 +171,33 @@ def write_grid(grid: Grid, path: AnyPath) -> None:
     rows = [
         {"name": c.name, "nodes": c.nodes, "speed": c.speed, **c.attributes} for c in grid.clusters
     ]
-    top = {"reference_speed": grid.reference_speed, "latency_s": grid.latency_s.tolist()}
-    top["bandwidth_bytes_s"] = grid.bandwidth_bytes_s.tolist()
+    top = {
+        "reference_speed": grid.reference_speed,
+        "latency_s": grid.latency_s.tolist(),
+        "bandwidth_bytes_s": grid.bandwidth_bytes_s.tolist(),
+    }
     if format_suffix(path) == ".json":
-        text = (
-            json.dumps(top | {"clusters": rows})
-            .replace(', "clusters"', ',\n"clusters"')
-            .replace('{"name"', '\n{"name"')
-        )
-    elif format_suffix(path) == ".toml":  # a text, a number and a list are written alike in both
-        tables = [("", top), *(("\n[[clusters]]\n", row) for row in rows)]
-        text = "".join(
-            head + "".join(f"{k} = {json.dumps(v)}\n" for k, v in table.items())
-            for head, table in tables
-        )
+        text = _as_json(top, rows)
+    elif format_suffix(path) == ".toml":
+        text = _as_toml(top, rows)
     else:
         raise UserError(
             f"{path}: a grid to write has a name that ends in .toml or .json (or that and .gz); "
             "rename it"
         )
     replace_text(path, f"{text}\n")
+
+
+def _as_json(top: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> str:
+    """A cluster a line."""
+    text = json.dumps({**top, "clusters": rows})
+    return text.replace(', "clusters"', ',\n"clusters"').replace('{"name"', '\n{"name"')
+
+
+def _as_toml(top: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> str:
+    """A text, a number and a list are written as in JSON."""
+    tables = [("", top), *(("\n[[clusters]]\n", row) for row in rows)]
+    return "".join(
+        head + "".join(f"{key} = {json.dumps(value)}\n" for key, value in table.items())
+        for head, table in tables
+    )

@@ -137,6 +137,17 @@ def execute(
     return _Execution(work, model.copy(), WAYS[way], trigger, **reading).all(world)
 
 
+def _inputs(work: LoopWork) -> list[list[tuple[int, float]]]:
+    """Of each task its parents, and how many MB come from each."""
+    ends = work.workflow.parents.start[1:-1]
+    parents = np.split(work.workflow.parents.index, ends)
+    moved = np.split(work.moved_mb, ends)
+    return [
+        list(zip(p.tolist(), mb.tolist(), strict=True))
+        for p, mb in zip(parents, moved, strict=True)
+    ]
+
+
 class _Execution:
     def __init__(
         self,
@@ -159,13 +170,7 @@ class _Execution:
         self.queued: dict[int, _Mapped] = {}  # in the order of submission
         self.held_s: dict[int, float] = {}
         self.ratios: list[float] = []
-        start = work.workflow.parents.start
-        parents = np.split(work.workflow.parents.index, start[1:-1])
-        moved = np.split(work.moved_mb, start[1:-1])
-        self.inputs = [
-            list(zip(p.tolist(), mb.tolist(), strict=True))
-            for p, mb in zip(parents, moved, strict=True)
-        ]
+        self.inputs = _inputs(work)
         if way.chooses:
             self.pool = self._choose()
         else:
@@ -197,11 +202,7 @@ class _Execution:
             self._submit(ready, world)
             end = world.next_end()
             self._hear(end)
-            ready = []
-            for child in self.work.workflow.children.of(end.task).tolist():
-                waiting[child] -= 1
-                if waiting[child] == 0:
-                    ready.append(child)
+            ready = list(self.work.workflow.children.freed_by(end.task, waiting))
         return WorkflowRun(
             world.now_s - began,
             self.chosen,
@@ -209,49 +210,59 @@ class _Execution:
         )
 
     def _submit(self, ready: Sequence[int], world: QueueWorld) -> None:
-        now = world.now_s
-        for task, to in (self.plan if self.way.ahead else self.mapped(ready, now)).items():
-            if self.way.ahead and task not in ready:
-                continue
-            sources = ((self.ended[parent], mb) for parent, mb in self.inputs[task])
-            # Where data are to go is known before now only if all was mapped ahead.
-            known_s = self.moved_again_s.get(task, 0.0) if self.way.ahead else now
-            moves = [
-                Move(p.queue, mb, max(p.end_s, known_s)) for p, mb in sources if p.queue != to.queue
-            ]
-            self.held_s[task] = self._free(to.queue, now, 0)[0] - now
+        now_s = world.now_s
+        if self.way.ahead:
+            targets = {task: to for task, to in self.plan.items() if task in ready}
+        else:
+            targets = self.mapped(ready, now_s)
+        for task, to in targets.items():
+            moves = self._moves(task, to.queue, now_s)
+            self.held_s[task] = self._free(to.queue, now_s, 0)[0] - now_s
             self.queued[task] = to
             world.submit(
                 task, to.queue, moves, self.work.iterations[task], self.work.written_mb[task]
             )
+
+    def _moves(self, task: int, queue: int, now_s: float) -> list[Move]:
+        """Of the data that are on other queues. Where they are to go is known before now only if
+        all was mapped ahead."""
+        if self.way.ahead:
+            known_s = self.moved_again_s.get(task, 0.0)
+        else:
+            known_s = now_s
+        sources = ((self.ended[parent], mb) for parent, mb in self.inputs[task])
+        return [Move(p.queue, mb, max(p.end_s, known_s)) for p, mb in sources if p.queue != queue]
 
     def _hear(self, end: Ended) -> None:
         expected = self.queued.pop(end.task).expected_s
         self.ended[end.task] = end
         if not self.way.reacts:
             return
-        if self.own_waits:
-            wait_s = end.wait_s
-        else:
-            wait_s = max(0.0, end.wait_s - self.held_s[end.task])
-        self.model.saw(
-            end.queue,
-            wait_s,
-            end.run_s,
-            self.work.iterations[end.task],
-            self.work.written_mb[end.task],
-        )
-        for move, took_s in zip(end.moves, end.moves_s, strict=True):
-            self.model.saw_move((move.source, end.queue), move.mb, took_s)
+        self._learn(end)
         self.ratios.append((end.end_s - end.submitted_s) / max(expected, 1e-9))
-        tolerance, window = self.trigger
-        if len(self.ratios) < window or sum(self.ratios[-window:]) <= window * (1 + tolerance):
+        if not self._is_triggered():
             return
         if self.way.chooses:
             self.pool = combined(self._choose(), self.pool)
         else:
             self.chosen += 1
             self._map_again(end.end_s)
+
+    def _learn(self, end: Ended) -> None:
+        """The model sees how long the task waited and ran, and how long its data took."""
+        if self.own_waits:
+            wait_s = end.wait_s
+        else:
+            wait_s = max(0.0, end.wait_s - self.held_s[end.task])
+        iterations = self.work.iterations[end.task]
+        self.model.saw(end.queue, wait_s, end.run_s, iterations, self.work.written_mb[end.task])
+        for move, took_s in zip(end.moves, end.moves_s, strict=True):
+            self.model.saw_move((move.source, end.queue), move.mb, took_s)
+
+    def _is_triggered(self) -> bool:
+        tolerance, window = self.trigger
+        last = self.ratios[-window:]
+        return len(last) == window and sum(last) > window * (1 + tolerance)
 
     def _map_again(self, now_s: float) -> None:
         for task, to in self.mapped(self._rest(), now_s).items():
@@ -263,30 +274,39 @@ class _Execution:
         """These tasks, in the order of mapping; parents come first."""
         pool = np.array(self.pool)
         run_s = self.model.run_s(self.work)
-        wait_s = self.model.wait_s[pool]
         known = {v: (end.queue, end.end_s) for v, end in self.ended.items()}
         known |= {v: (to.queue, to.end_s) for v, to in self.queued.items()}
         missing = {v: sum(p not in known for p, _ in self.inputs[v]) for v in tasks}
-        free = [self._free(queue, now_s, len(missing)) for queue in self.pool]
+        free = {queue: self._free(queue, now_s, len(missing)) for queue in self.pool}
         front = {v: self._data(v, known, pool, now_s) for v, count in missing.items() if count == 0}
         found: dict[int, _Mapped] = {}
         while front:
-            at = list(front)
-            there = np.array([front[v][0] for v in at])
-            ready_s = np.array([front[v][1] for v in at])
-            nodes = np.maximum(np.array([heap[0] for heap in free]), ready_s[:, None])
-            ends = np.maximum(there, nodes + wait_s) + run_s[np.array(at)[:, None], pool]
-            row, column = divmod(int(np.argmin(ends)), len(pool))
-            task = at[row]
-            queue = self.pool[column]
-            end_s = float(ends[row, column])
-            heapreplace(free[column], end_s)
-            found[task] = _Mapped(queue, end_s, end_s - float(ready_s[row]))
-            known[task] = (queue, end_s)
+            task, to = self._first_to_end(front, free, run_s)
+            heapreplace(free[to.queue], to.end_s)
+            found[task] = to
+            known[task] = (to.queue, to.end_s)
             del front[task]
             for child in self._ready_after(task, missing):
                 front[child] = self._data(child, known, pool, now_s)
         return found
+
+    def _first_to_end(
+        self,
+        front: Mapping[int, tuple[Floats, float]],
+        free: Mapping[int, Sequence[float]],
+        run_s: Floats,
+    ) -> tuple[int, _Mapped]:
+        """Of the tasks that can be mapped that which can end first, and where it does."""
+        pool = np.array(self.pool)
+        tasks = list(front)
+        there = np.array([data_s for data_s, _ in front.values()])
+        ready_s = np.array([after_s for _, after_s in front.values()])
+        nodes = np.maximum(np.array([heap[0] for heap in free.values()]), ready_s[:, None])
+        ends = np.maximum(there, nodes + self.model.wait_s[pool])
+        ends = ends + run_s[np.array(tasks)[:, None], pool]
+        row, column = divmod(int(np.argmin(ends)), len(pool))
+        end_s = float(ends[row, column])
+        return tasks[row], _Mapped(self.pool[column], end_s, end_s - float(ready_s[row]))
 
     def _ready_after(self, task: int, missing: dict[int, int]) -> Iterator[int]:
         """The tasks of which no parent is `missing` any more when this one is mapped."""

@@ -5,7 +5,9 @@ one node that could not be told apart are drawn as one, so that a page of ten th
 one that a browser can open.
 """
 
-from collections.abc import Iterator, Mapping
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -40,36 +42,47 @@ def row(name: str, s: Schedule) -> tuple[str, ...]:
 
 def schedule_page(costs: Costs, schedules: Mapping[str, Schedule], grid_name: str) -> str:
     """HTML about schedules of one workflow, by the names of their schedulers."""
-    workflow = costs.workflow
-    grid = costs.grid
-    (colours, keys) = kind_colours(costs.workflow)
     order = sorted(schedules, key=lambda name: schedules[name].makespan_s)
-    best = schedules[order[0]].makespan_s
-    longest = schedules[order[-1]].makespan_s
-    figures = {
-        "workflow": f"{len(workflow):,} tasks, at most {costs.width:,} on a level",
-        "grid": f"{grid.processors:,} nodes in {len(grid.clusters):,} clusters",
-        "data between tasks": f"{format_size(workflow.moved_bytes)}, CCR "
-        f"{workflow.ccr(grid.mean_s_per_byte):.3g}",
-        "longest path": f"{span(costs.critical_s)}: the critical path with mean run times and "
-        "transfers",
-    }
+    best_s = schedules[order[0]].makespan_s
     rows = [
-        [cell(value, best=s.makespan_s == best) for value in row(name, s)]
+        [cell(value, best=s.makespan_s == best_s) for value in row(name, s)]
         for name, s in schedules.items()
     ]
     words = note("SLR: the makespan divided by the longest path. Clusters and nodes: those in use.")
     sections = [
-        section("In figures", facts(figures.items())),
+        section("In figures", facts(_figures(costs).items())),
         section("Schedules", table(HEAD, rows), words),
+        *_pictures(costs, schedules, order),
     ]
+    lead = f"The best takes {span(best_s)}; run times are exact, and the nodes do nothing else."
+    return page(f"Schedules of {costs.workflow.name} on {grid_name}", lead, sections)
+
+
+def _figures(costs: Costs) -> Mapping[str, str]:
+    """What there is to schedule."""
+    workflow = costs.workflow
+    grid = costs.grid
+    ccr = workflow.ccr(grid.mean_s_per_byte)
+    return {
+        "workflow": f"{len(workflow):,} tasks, at most {costs.width:,} on a level",
+        "grid": f"{grid.processors:,} nodes in {len(grid.clusters):,} clusters",
+        "data between tasks": f"{format_size(workflow.moved_bytes)}, CCR {ccr:.3g}",
+        "longest path": f"{span(costs.critical_s)}: the critical path with mean run times and "
+        "transfers",
+    }
+
+
+def _pictures(
+    costs: Costs, schedules: Mapping[str, Schedule], order: Sequence[str]
+) -> Iterator[str]:
+    """Of the shortest, on one scale; `order` has the shortest first."""
+    (colours, keys) = kind_colours(costs.workflow)
+    longest_s = schedules[order[-1]].makespan_s
     for name in (name for name in schedules if name in order[:_MOST]):
-        picture, caption = _picture(schedules[name], colours, longest)
-        sections.append(section(name, figure(picture, caption, plot.legend(keys, marks=False))))
+        picture, caption = _picture(schedules[name], colours, longest_s)
+        yield section(name, figure(picture, caption, plot.legend(keys, marks=False)))
     if len(schedules) > _MOST:
-        sections.append(note(f"Only the {_MOST} shortest of {len(schedules)} schedules are drawn."))
-    lead = f"The best takes {span(best)}; run times are exact, and the nodes do nothing else."
-    return page(f"Schedules of {workflow.name} on {grid_name}", lead, sections)
+        yield note(f"Only the {_MOST} shortest of {len(schedules)} schedules are drawn.")
 
 
 def _picture(schedule: Schedule, colours: Mapping[str, int], longest_s: float) -> tuple[str, str]:
@@ -77,14 +90,8 @@ def _picture(schedule: Schedule, colours: Mapping[str, int], longest_s: float) -
     axis = time_axis(0, max(longest_s, 1.0), "since the start")
     height = float(bands.tops[-1]) - _TOP
     frame = Frame(_LEFT, _TOP, _WIDTH - _LEFT - 20, height, axis, Axis(0, 1, ()))
-    parts = [plot.axes(frame), *bands.drawn(frame)]
-    y = bands.rows()
     bars = list(_bars(schedule, _MERGE / frame.width * axis.high))
-    high = bands.node - min(0.8, bands.node / 5)
-    for begin, end, first, words in bars:
-        a, b = frame.across([begin, end]).tolist()
-        colour = colours[schedule.costs.workflow.kinds[schedule.task[first]]]
-        parts.append(plot.box(f"bar c{colour}", a, float(y[first]), max(b - a, 0.5), high, words))
+    parts = [plot.axes(frame), *bands.drawn(frame), *_boxes(schedule, bars, bands, frame, colours)]
     caption = (
         "Each band is a cluster, each row in it a node that is used; tasks are coloured by "
         "their kind."
@@ -92,6 +99,21 @@ def _picture(schedule: Schedule, colours: Mapping[str, int], longest_s: float) -
     if len(bars) < len(schedule.task):
         caption += " Tasks too short to distinguish are drawn as one bar."
     return plot.picture(_WIDTH, frame.bottom + 48, "A schedule by cluster", parts), caption
+
+
+def _boxes(
+    schedule: Schedule,
+    bars: Iterable[tuple[float, float, int, str]],
+    bands: _Bands,
+    frame: Frame,
+    colours: Mapping[str, int],
+) -> Iterator[str]:
+    y = bands.rows()
+    high = bands.node - min(0.8, bands.node / 5)
+    for begin, end, first, words in bars:
+        a, b = frame.across([begin, end]).tolist()
+        colour = colours[schedule.costs.workflow.kinds[schedule.task[first]]]
+        yield plot.box(f"bar c{colour}", a, float(y[first]), max(b - a, 0.5), high, words)
 
 
 class _Bands:
@@ -139,32 +161,36 @@ class _Bands:
 def _bars(schedule: Schedule, gap_s: float) -> Iterator[tuple[float, float, int, str]]:
     """From, until, the first row in it, and words: short neighbours of one kind without a visible
     gap are one bar."""
-    workflow = schedule.costs.workflow
-    names = [cluster.name for cluster in schedule.costs.grid.clusters]
-    start = schedule.start_s.tolist()
-    end = schedule.end_s.tolist()
-    task = schedule.task.tolist()
     held: list[int] = []
-
-    def bar() -> tuple[float, float, int, str]:
-        first = held[0]
-        last = held[-1]
-        if len(held) == 1:
-            what = workflow.ids[task[first]]
-        else:
-            what = f"{len(held):,} tasks"
-        words = (
-            f"{what} on {names[schedule.cluster[first]]}, {span(end[last] - start[first])} "
-            f"from {span(start[first])}"
-        )
-        return start[first], end[last], first, words
-
     for at in np.lexsort((schedule.start_s, schedule.processor)).tolist():
-        if held:
-            same = schedule.processor[at] == schedule.processor[held[-1]]
-            alike = same and workflow.kinds[task[at]] == workflow.kinds[task[held[-1]]]
-            if not alike or end[at] - start[at] >= 2 * gap_s or start[at] - end[held[-1]] >= gap_s:
-                yield bar()
-                held.clear()
+        if held and not _looks_like_one(schedule, held[-1], at, gap_s):
+            yield _bar(schedule, held)
+            held.clear()
         held.append(at)
-    yield bar()
+    yield _bar(schedule, held)
+
+
+def _looks_like_one(schedule: Schedule, last: int, at: int, gap_s: float) -> bool:
+    """Whether a row is short, and of the same kind and node as the last one, which ends just
+    before."""
+    kinds = schedule.costs.workflow.kinds
+    start_s = float(schedule.start_s[at])
+    return bool(
+        schedule.processor[at] == schedule.processor[last]
+        and kinds[schedule.task[at]] == kinds[schedule.task[last]]
+        and schedule.end_s[at] - start_s < 2 * gap_s
+        and start_s - schedule.end_s[last] < gap_s
+    )
+
+
+def _bar(schedule: Schedule, held: Sequence[int]) -> tuple[float, float, int, str]:
+    first = held[0]
+    start_s = float(schedule.start_s[first])
+    end_s = float(schedule.end_s[held[-1]])
+    if len(held) == 1:
+        what = schedule.costs.workflow.ids[schedule.task[first]]
+    else:
+        what = f"{len(held):,} tasks"
+    cluster = schedule.costs.grid.clusters[schedule.cluster[first]].name
+    words = f"{what} on {cluster}, {span(end_s - start_s)} from {span(start_s)}"
+    return start_s, end_s, first, words

@@ -99,20 +99,30 @@ def _clusters(rng: Chance, recipe: GridRecipe, drawn_sizes: Sequence[int]) -> tu
     """Those that are printed, then as many more as there are sizes."""
     more = len(drawn_sizes)
     count = len(recipe.fixed) + more
-    law = recipe.speed
-    fast = np.clip(rng.normal(law["mean"], law["deviation"], more), law["least"], law["most"])
-    speeds = [speed for _, speed in recipe.fixed] + [round(float(speed), 1) for speed in fast]
+    speeds = [speed for _, speed in recipe.fixed] + _speeds(rng, more, recipe.speed)
     sizes = [nodes for nodes, _ in recipe.fixed] + list(drawn_sizes)
     names = [*recipe.names, *(f"c{i + 1:03d}" for i in range(len(recipe.names), count))]
+    attributes = _attributes(rng, count, recipe)
+    return tuple(map(Cluster, names, sizes, speeds, attributes))
+
+
+def _speeds(rng: Chance, count: int, law: Mapping[str, float]) -> list[float]:
+    drawn = np.clip(rng.normal(law["mean"], law["deviation"], count), law["least"], law["most"])
+    return [round(float(speed), 1) for speed in drawn]
+
+
+def _attributes(rng: Chance, count: int, recipe: GridRecipe) -> list[Mapping[str, str | float]]:
+    """Drawn, but for what is printed."""
     kinds = rng.choice(_PROCESSORS, count).tolist()
     memory = rng.choice(_MEMORY_GB, count).tolist()
-    clusters = []
+    found: list[Mapping[str, str | float]] = []
     for i in range(count):
-        attributes = {"processor": kinds[i], "memory_gb": memory[i]}
+        drawn = {"processor": kinds[i], "memory_gb": memory[i]}
+        printed = recipe.attributes or {}
         if i < len(recipe.fixed):
-            attributes |= {key: given[i] for key, given in (recipe.attributes or {}).items()}
-        clusters.append(Cluster(names[i], sizes[i], speeds[i], attributes))
-    return tuple(clusters)
+            drawn |= {key: given[i] for key, given in printed.items()}
+        found.append(drawn)
+    return found
 
 
 def _worst_first(latency_s: Floats) -> Floats:

@@ -68,8 +68,20 @@ class ClusterReliability:
         self, grid: Grid, rng: np.random.Generator, draws: int, until_s: float, how: Repair
     ) -> Failing:
         """That many draws of failures and repairs, of those that begin before `until_s`."""
-        per_node = how.unit == "node"
-        owner = np.repeat(np.arange(len(self.shape)), grid.nodes if per_node else 1)
+        if how.unit == "node":
+            owner = np.repeat(np.arange(len(self.shape)), grid.nodes)
+            unit = np.arange(grid.processors + 1)
+        else:
+            owner = np.arange(len(self.shape))
+            unit = grid.first
+        times = self._times(owner, rng, draws, until_s, how)
+        is_losing = how.loses_data and how.unit != "node"
+        return _in_order(times, unit, is_losing, isinf(how.down_s))
+
+    def _times(
+        self, owner: Ints, rng: np.random.Generator, draws: int, until_s: float, how: Repair
+    ) -> Floats:
+        """Of each draw and unit, whose cluster is its owner: failures and repairs, by turns."""
         size = (draws, len(owner))
         shape = self.shape[owner]
         scale_s = self.scale_s[owner]
@@ -81,18 +93,20 @@ class ClusterReliability:
         while (at < until_s).any():
             at = at + scale_s * lives
             columns.append(np.where(at < until_s, at, inf))
-            if how.down_s and not isinf(how.down_s):
-                at = at + rng.lognormal(log(how.down_s) - how.spread**2 / 2, how.spread, size)
-            columns.append(np.where(np.isfinite(columns[-1]) & (how.down_s < inf), at, inf))
-            at = at if how.down_s < inf else np.full(size, inf)
+            at = _repaired(at, rng, how)
+            columns.append(np.where(np.isfinite(columns[-1]), at, inf))
             lives = rng.weibull(shape, size)
-        if per_node:
-            unit = np.arange(grid.processors + 1)
-        else:
-            unit = grid.first
-        return _in_order(
-            np.stack(columns, axis=-1), unit, how.loses_data and not per_node, isinf(how.down_s)
-        )
+        return np.stack(columns, axis=-1)
+
+
+def _repaired(failed_s: Floats, rng: np.random.Generator, how: Repair) -> Floats:
+    """When units that fail then work again."""
+    if isinf(how.down_s):
+        return np.full(failed_s.shape, inf)
+    if not how.down_s:
+        return failed_s
+    mean = log(how.down_s) - how.spread**2 / 2
+    return failed_s + rng.lognormal(mean, how.spread, failed_s.shape)
 
 
 def _in_order(times: Floats, unit: Ints, is_losing: bool, is_final: bool) -> Failing:

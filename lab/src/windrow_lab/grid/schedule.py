@@ -58,28 +58,39 @@ class Schedule:
 
     def check(self) -> None:
         """AssertionError if it is not valid."""
-        given = self.costs.given
         tasks = len(self.costs.workflow)
         slack = 1e-9 * self.makespan_s
         assert self.task[:tasks].tolist() == list(range(tasks)), "every task must be there"
-        rows = Adjacency.from_edges(tasks, self.task, np.arange(len(self.task)))
-        for row, (i, p, c) in enumerate(zip(self.task, self.processor, self.cluster, strict=True)):
-            for e in range(given.start[i], given.start[i + 1]):
-                of = rows.of(given.parent[e])
-                way = (
-                    given.latency_s[self.cluster[of], c]
-                    + given.size[e] * given.s_per_byte[self.cluster[of], c]
+        self._check_data(slack)
+        self._check_processors(slack)
+
+    def _check_data(self, slack: float) -> None:
+        """No task starts before the data of its parents can be there."""
+        given = self.costs.given
+        rows = Adjacency.from_edges(len(self.costs.workflow), self.task, np.arange(len(self.task)))
+        for row, task in enumerate(self.task.tolist()):
+            for edge in range(given.start[task], given.start[task + 1]):
+                parent = given.parent[edge]
+                there_s = self._delivered_s(edge, rows.of(parent), row)
+                assert self.start_s[row] >= there_s - slack, (
+                    f"task {task} starts before the data of {parent}"
                 )
-                there = (self.end_s[of] + np.where(self.processor[of] == p, 0, way)).min()
-                assert self.start_s[row] >= there - slack, (
-                    f"task {i} starts before the data of {given.parent[e]}"
-                )
+
+    def _delivered_s(self, edge: int, sources: Ints, row: int) -> float:
+        """When the data of an edge can be where the row is: from the source that delivers first."""
+        given = self.costs.given
+        link = (self.cluster[sources], self.cluster[row])
+        way_s = given.latency_s[link] + given.size[edge] * given.s_per_byte[link]
+        is_here = self.processor[sources] == self.processor[row]
+        return float((self.end_s[sources] + np.where(is_here, 0, way_s)).min())
+
+    def _check_processors(self, slack: float) -> None:
+        """No processor runs two tasks at a time, but for those that take no time."""
         busy = np.lexsort((self.start_s, self.processor))
         busy = busy[self.end_s[busy] > self.start_s[busy]]
         same = self.processor[busy[1:]] == self.processor[busy[:-1]]
-        assert not (same & (self.start_s[busy[1:]] < self.end_s[busy[:-1]] - slack)).any(), (
-            "two tasks at a time"
-        )
+        overlaps = self.start_s[busy[1:]] < self.end_s[busy[:-1]] - slack
+        assert not (same & overlaps).any(), "two tasks at a time"
 
 
 def listed(costs: Costs, order: Ints, pinned: Ints | None = None, *, insertion: bool) -> Schedule:

@@ -132,38 +132,43 @@ class _Selector:
         """The best bag out of one set of clusters, of which `left` nodes remain, with the bags that
         it is of."""
         layer = layers[0]
-        wanted = layers[0].wanted
-        if not isinstance(wanted.of, Aggregate) and (
-            refusal := self.nodes(wanted.of, wanted.least).refusal
-        ):
-            return refusal
+        wanted = layer.wanted
+        if isinstance(wanted.of, Requirement):
+            refusal = self.nodes(wanted.of, wanted.least).refusal
+            if refusal:
+                return refusal
         best = self._best(layers, left)
-        if not best.there[0] and best.enough.any():
+        is_there = bool(best.there[0])
+        if not is_there and best.enough.any():
             return _none_holds(wanted)
-        if not best.there[0] and not isinstance(wanted.of, Aggregate):
+        bags: tuple[Bag, ...] = ()
+        if isinstance(wanted.of, Aggregate):
+            bags, end = self._inner_bags(layer, wanted.of, int(best.chosen[0]), left)
+            if not is_there:
+                return _too_few_bags(wanted, len(bags), end)
+        elif not is_there:
             words = f"there is no {wanted.kind} of at least {wanted.least:,} nodes"
             return Refusal(f"{words}; the largest has {best.members.max():,}")
-        bags = list[Bag]()
-        if isinstance(
-            wanted.of, Aggregate
-        ):  # Those of the bag that was chosen, once more, or of the first.
-            inside = slice(*layer.start[best.chosen[0] : best.chosen[0] + 2])
-            inner = self.layers(wanted.of, layer.cluster[inside])
-            rest = left[layer.up[inside]]
-            while len(bags) < wanted.most and isinstance(found := self.bag(inner, rest), Bag):
-                bags.append(found)
-                rest[np.searchsorted(layer.cluster[inside], list(found.nodes))] -= list(
-                    found.nodes.values()
-                )
-            if not best.there[0]:
-                assert isinstance(found, Refusal)
-                words = (
-                    f"a {wanted.kind} needs {wanted.least:,} members, but there are "
-                    f"{len(bags):,}: {found.why}"
-                )
-                return replace(found, why=words)
         nodes = {c: n for c, n in zip(layer.sets.tolist(), best.taken.tolist(), strict=True) if n}
-        return Bag(wanted.kind, nodes, float(best.rank[0]), tuple(bags))
+        return Bag(wanted.kind, nodes, float(best.rank[0]), bags)
+
+    def _inner_bags(
+        self, layer: _Layer, wanted: Aggregate, chosen: int, left: Ints
+    ) -> tuple[tuple[Bag, ...], Refusal | None]:
+        """The bags that the chosen bag is of, the best first, each out of what those before it
+        leave; and why there are no more, if there are fewer than the most."""
+        inside = slice(*layer.start[chosen : chosen + 2])
+        clusters = layer.cluster[inside]
+        inner = self.layers(wanted, clusters)
+        rest = left[layer.up[inside]]
+        bags = list[Bag]()
+        while len(bags) < layer.wanted.most:
+            found = self.bag(inner, rest)
+            if isinstance(found, Refusal):
+                return tuple(bags), found
+            bags.append(found)
+            rest[np.searchsorted(clusters, list(found.nodes))] -= list(found.nodes.values())
+        return tuple(bags), None
 
     def _best(self, layers: Sequence[_Layer], left: Ints) -> _Best:
         """The best bag of each set of clusters at once; left: of the nodes of each cluster of each
@@ -180,18 +185,14 @@ class _Selector:
         if wanted.wanted.conditions or wanted.wanted.rank:
             holds, ranks = self._own(layer, taken, ranks)
             there = enough & holds
-        masked = np.where(there & ~np.isnan(ranks), ranks, -np.inf)
-        highest = np.maximum.reduceat(masked, layer.first[:-1])
-        equal = np.flatnonzero(masked == np.repeat(highest, np.diff(layer.first)))
-        chosen = equal[np.searchsorted(equal, layer.first[:-1])]
+        chosen, highest = _highest(layer, np.where(there & ~np.isnan(ranks), ranks, -np.inf))
         picked = np.zeros(len(there), dtype=bool)
         picked[chosen] = there[chosen]
         inside = np.repeat(picked, np.diff(layer.start))
         out = np.zeros_like(left)
         out[layer.up[inside]] = taken[inside]
-        return _Best(
-            there[chosen], np.where(there[chosen], highest, 0.0), out, chosen, members, enough
-        )
+        rank = np.where(there[chosen], highest, 0.0)
+        return _Best(there[chosen], rank, out, chosen, members, enough)
 
     def _of_bags(
         self, layers: Sequence[_Layer], most: int, rest: Ints
@@ -230,21 +231,25 @@ class _Selector:
         has: dict[str, Any] = {"nodes": np.add.reduceat(taken, start, dtype=float)}
         has["clusters"] = np.add.reduceat(taken > 0, start, dtype=float)
         for name in wanted.names - has.keys():
-            one = name.removeprefix("total").removeprefix("_")
-            if not name.startswith("total") or not any(one in there for there in self._attributes):
-                known = sorted({f"total_{name}" for there in self._attributes for name in there})
-                what = unknown_name(
-                    "attribute of an aggregate", name, ["nodes", "clusters", *known]
-                )
-                raise wanted.fault(name, str(what))
-            values = [there.get(one, 0.0) for there in self._attributes]
-            each = np.array([0.0 if isinstance(value, str) else value for value in values])
+            each = self._summed(wanted, name)
             has[name] = np.add.reduceat(taken * each[layer.cluster], start)
         holds = np.ones(len(start), dtype=bool)
         with np.errstate(all="ignore"):
             for condition in wanted.conditions:
                 holds &= condition.holds(has)
-            return holds, ranks if wanted.rank is None else np.full(len(start), wanted.rank(has))
+            if wanted.rank is not None:
+                ranks = np.full(len(start), wanted.rank(has))
+        return holds, ranks
+
+    def _summed(self, wanted: Requirement, name: str) -> Floats:
+        """Of a node of each cluster what `total_...` sums; InputError if no cluster has it."""
+        one = name.removeprefix("total").removeprefix("_")
+        if not name.startswith("total") or not any(one in there for there in self._attributes):
+            known = sorted({f"total_{name}" for there in self._attributes for name in there})
+            what = unknown_name("attribute of an aggregate", name, ["nodes", "clusters", *known])
+            raise wanted.fault(name, str(what))
+        values = [there.get(one, 0.0) for there in self._attributes]
+        return np.array([0.0 if isinstance(value, str) else value for value in values])
 
     def nodes(self, wanted: Requirement, least: int) -> _Nodes:
         """What it says of the nodes of each cluster. Its refusal: where one of its conditions
@@ -253,25 +258,27 @@ class _Selector:
             known = {name for has in self._attributes for name in has}
             for name in sorted(wanted.names - known):
                 raise wanted.fault(name, str(unknown_name("attribute", name, sorted(known))))
-            there = self._grid.nodes.copy()
-            refusal = None
-            for condition in (part for whole in wanted.conditions for part in conjuncts(whole)):
-                there *= np.array([condition.holds(has) for has in self._attributes])
-                if there.sum() < least and refusal is None:
-                    words = (
-                        f"the condition {condition.text!r} leaves {there.sum():,} of "
-                        f"{self._grid.processors:,}"
-                    )
-                    refusal = Refusal(
-                        f"{words} nodes; at least {least:,} are needed", condition.text
-                    )
-            ranks = np.array(
-                [1.0 if wanted.rank is None else wanted.rank(has) for has in self._attributes]
-            )
-            self._known[id(wanted)] = _Nodes(
-                there, ranks, np.argsort(np.argsort(-ranks, kind="stable")), refusal
-            )
+            there, refusal = self._left(wanted, least)
+            ranks = np.ones(len(self._attributes))
+            if wanted.rank is not None:
+                ranks = np.array([wanted.rank(has) for has in self._attributes])
+            place = np.argsort(np.argsort(-ranks, kind="stable"))
+            self._known[id(wanted)] = _Nodes(there, ranks, place, refusal)
         return self._known[id(wanted)]
+
+    def _left(self, wanted: Requirement, least: int) -> tuple[Ints, Refusal | None]:
+        """The nodes of each cluster for which all conditions hold, and the first condition that
+        leaves fewer than the least."""
+        there = self._grid.nodes.copy()
+        refusal = None
+        for condition in (part for whole in wanted.conditions for part in conjuncts(whole)):
+            there *= np.array([condition.holds(has) for has in self._attributes])
+            left = int(there.sum())
+            if left < least and refusal is None:
+                words = f"the condition {condition.text!r} leaves {left:,} of "
+                words += f"{self._grid.processors:,} nodes; at least {least:,} are needed"
+                refusal = Refusal(words, condition.text)
+        return there, refusal
 
     def layers(self, wanted: Aggregate, clusters: Ints) -> list[_Layer]:
         """The bags that are possible out of these clusters, in each of them the bags that it may be
@@ -336,6 +343,19 @@ class _Selector:
         kept = np.array(sorted(alike.values()))
         clusters, seeds = np.nonzero(near[kept].T)
         return np.searchsorted(clusters, np.arange(len(near) + 1)), kept[seeds]
+
+
+def _highest(layer: _Layer, ranks: Floats) -> tuple[Ints, Floats]:
+    """Of each set the first bag of highest rank, and that rank."""
+    highest = np.maximum.reduceat(ranks, layer.first[:-1])
+    equal = np.flatnonzero(ranks == np.repeat(highest, np.diff(layer.first)))
+    return equal[np.searchsorted(equal, layer.first[:-1])], highest
+
+
+def _too_few_bags(wanted: Aggregate, found: int, end: Refusal | None) -> Refusal:
+    assert end is not None
+    words = f"a {wanted.kind} needs {wanted.least:,} members, but there are {found:,}: {end.why}"
+    return replace(end, why=words)
 
 
 def _none_holds(wanted: Aggregate) -> Refusal:

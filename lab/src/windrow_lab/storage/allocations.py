@@ -146,17 +146,16 @@ def _one_group_s(
     """Without failures, of pipelines that begin together (figs. 4.10 to 4.13)."""
     depth = work.depth
     if allocation == MINIMAL:
-        at = SLICE
-    else:
-        at = allocation
+        allocation = SLICE
     private_s = 2 * (work.private / where.through + work.private * (depth - 1) / where.local)
-    run_s = work.run_s * (1 + work.variation / _batch_volumes(at, work, where.storage))
+    run_s = work.run_s * (1 + work.variation / _batch_volumes(allocation, work, where.storage))
     rest_s = private_s + run_s * depth
-    cold_s = depth * work.batch / where.through + rest_s
     warm_s = depth * work.batch / where.local + rest_s
-    phases = ceil(work.width / max(1.0, _mean_at_once(at, work, where, is_printed)) - 1e-9)
+    together = max(1.0, _mean_at_once(allocation, work, where, is_printed))
+    phases = ceil(work.width / together - 1e-9)
     if is_warm:
         return phases * warm_s
+    cold_s = depth * work.batch / where.through + rest_s
     return cold_s + (phases - 1) * warm_s
 
 

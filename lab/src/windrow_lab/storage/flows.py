@@ -90,13 +90,13 @@ class DataFlow:
         if allocation == SLICE:
             files = ((self.inputs, self.outputs), self.files)
             return float(self._held(self.by_level, files, ((self.batch,), self.volumes)).max())
+        batch = self.batch_need
         if allocation in (ALL, ALL_BATCH):
             batch = self.volumes.sum()
-        else:
-            batch = self.batch_need
-        return float(
-            batch + (self.files.sum() if allocation in (ALL, ALL_PRIVATE) else self.peaks.max())
-        )
+        private = self.peaks.max()
+        if allocation in (ALL, ALL_PRIVATE):
+            private = self.files.sum()
+        return float(batch + private)
 
     def _held(self, order: Ints, *kinds: tuple[tuple[Adjacency, ...], Floats]) -> Floats:
         """The space held while each job runs, one at a time in this order: of all from its first
@@ -107,11 +107,12 @@ class DataFlow:
             item = np.concatenate([each.index for each in lists])
             when = place[np.concatenate([each.sources() for each in lists])]
             first = np.full(len(sizes), len(order))
-            last = np.full(len(sizes), -1)
+            until = np.full(len(sizes), 0)
             np.minimum.at(first, item, when)
-            np.maximum.at(last, item, when)
+            np.maximum.at(until, item, when + 1)
+            until[until == 0] = len(order)  # never used, and held from the end on
             np.add.at(change, first, sizes)
-            np.subtract.at(change, np.where(last < 0, len(order), last + 1), sizes)
+            np.subtract.at(change, until, sizes)
         return np.cumsum(change[:-1])
 
     @cached_property
@@ -134,22 +135,25 @@ def canonical(work: Workload, seed: int = 0) -> DataFlow:
     width = work.width
     depth = work.depth
     drawn = np.random.default_rng(seed).standard_normal((width, depth))
+    run_s = np.maximum(0.0, work.run_s * (1 + work.variation * drawn)).ravel()
     jobs = np.arange(width * depth)
     stage = np.tile(np.arange(depth), width)
     first = jobs + jobs // depth  # of each job's two files in the pipeline's chain of one more
-    ends = np.zeros((width, depth + 1), dtype=np.bool_)
-    ends[:, depth] = work.private > 0
     one_each = np.arange(len(jobs) + 1)
     later = jobs[stage > 0]
-    tasks = (
-        np.arange(width + 1) * depth,
-        stage,
-        np.maximum(0.0, work.run_s * (1 + work.variation * drawn)).ravel(),
-    )
-    lists = Adjacency(one_each, stage), Adjacency(one_each, first), Adjacency(one_each, first + 1)
-    sizes = np.full(depth, float(work.batch)), np.full(width * (depth + 1), float(work.private))
+    is_last = np.zeros((width, depth + 1), dtype=np.bool_)
+    is_last[:, depth] = work.private > 0
     return DataFlow(
-        *tasks, Adjacency.from_edges(len(jobs), later, later - 1), *lists, *sizes, ends.ravel()
+        pipes=np.arange(width + 1) * depth,
+        level=stage,
+        run_s=run_s,
+        parents=Adjacency.from_edges(len(jobs), later, later - 1),
+        batch=Adjacency(one_each, stage),
+        inputs=Adjacency(one_each, first),
+        outputs=Adjacency(one_each, first + 1),
+        volumes=np.full(depth, float(work.batch)),
+        files=np.full(is_last.size, float(work.private)),
+        is_kept=is_last.ravel(),
     )
 
 
@@ -161,26 +165,25 @@ def of_workflow(workflow: Workflow) -> DataFlow:
     pipe = _components(parents)
     order = np.lexsort((np.arange(len(pipe)), workflow.levels, pipe))
     place = np.argsort(order)
-    number = np.cumsum(is_batch) - 1
-    private = np.cumsum(~is_batch) - 1
 
-    def lists(edges: Adjacency, chosen: Mask, numbers: Ints) -> Adjacency:
+    def lists(edges: Adjacency, chosen: Mask) -> Adjacency:
+        """Of the chosen items, which are numbered without the others; jobs in their new places."""
         kept = chosen[edges.index]
-        return Adjacency.from_edges(
-            len(pipe), place[edges.sources()[kept]], numbers[edges.index[kept]]
-        )
+        number = np.cumsum(chosen) - 1
+        source = place[edges.sources()[kept]]
+        return Adjacency.from_edges(len(pipe), source, number[edges.index[kept]])
 
     return DataFlow(
-        np.flatnonzero(np.diff(pipe[order], prepend=-1, append=pipe.max() + 1)),
-        workflow.levels[order],
-        workflow.runtime_s[order],
-        lists(parents, np.ones(len(pipe), dtype=np.bool_), place),
-        lists(workflow.inputs, is_batch, number),
-        lists(workflow.inputs, ~is_batch, private),
-        lists(workflow.outputs, ~is_batch, private),
-        sizes[is_batch],
-        sizes[~is_batch],
-        is_kept[~is_batch],
+        pipes=np.flatnonzero(np.diff(pipe[order], prepend=-1, append=pipe.max() + 1)),
+        level=workflow.levels[order],
+        run_s=workflow.runtime_s[order],
+        parents=Adjacency.from_edges(len(pipe), place[parents.sources()], place[parents.index]),
+        batch=lists(workflow.inputs, is_batch),
+        inputs=lists(workflow.inputs, ~is_batch),
+        outputs=lists(workflow.outputs, ~is_batch),
+        volumes=sizes[is_batch],
+        files=sizes[~is_batch],
+        is_kept=is_kept[~is_batch],
     )
 
 
@@ -200,31 +203,31 @@ def through_home(flow: DataFlow, *, is_local: bool, is_cached: bool) -> DataFlow
     by way of home, unless data are cached or kept where they were made.
     """
     jobs = len(flow.level)
+    none = np.zeros(0, dtype=np.int64)
     batch = flow.batch
     inputs = flow.inputs
-    far = list[tuple[Ints, Floats]]()
+    kept = flow.is_kept
+    readers = [none]
+    sizes = [np.zeros(0)]
     if not is_cached:
-        far.append((batch.sources(), flow.volumes[batch.index]))
-        batch = Adjacency.from_edges(jobs, np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64))
+        readers.append(batch.sources())
+        sizes.append(flow.volumes[batch.index])
+        batch = Adjacency.from_edges(jobs, none, none)
     if not is_local:
         made = flow.is_written[inputs.index]
-        far.append((inputs.sources()[made], flow.files[inputs.index[made]]))
+        readers.append(inputs.sources()[made])
+        sizes.append(flow.files[inputs.index[made]])
         inputs = Adjacency.from_edges(jobs, inputs.sources()[~made], inputs.index[~made])
-    readers, sizes = (
-        np.concatenate([one[k] for one in far]) if far else np.zeros(0) for k in (0, 1)
-    )
-    more = len(flow.files) + np.arange(len(sizes))
-    edges = np.append(inputs.sources(), readers).astype(np.int64), np.append(inputs.index, more)
-    if is_local:
-        kept = flow.is_kept
-    else:
-        kept = flow.is_kept | flow.is_written
+        kept = kept | flow.is_written
+    fetched = np.concatenate(sizes)
+    reader = np.concatenate([inputs.sources(), *readers])
+    file = np.append(inputs.index, len(flow.files) + np.arange(len(fetched)))
     return replace(
         flow,
         batch=batch,
-        inputs=Adjacency.from_edges(jobs, *edges),
-        files=np.append(flow.files, sizes),
-        is_kept=np.append(kept, np.zeros(len(sizes), dtype=np.bool_)),
+        inputs=Adjacency.from_edges(jobs, reader, file),
+        files=np.append(flow.files, fetched),
+        is_kept=np.append(kept, np.zeros(len(fetched), dtype=np.bool_)),
     )
 
 
@@ -345,26 +348,35 @@ def _tables(
         order = np.arange(len(flow.level))
     else:
         order = flow.by_level
-    pipes = len(flow.pipes) - 1
-    whole = np.bincount(flow.pipe_of, flow.own, pipes).astype(np.float64)
-    guarantee: Floats = {ALL: whole, ALL_PRIVATE: whole, ALL_BATCH: flow.peaks}.get(
-        allocation, np.zeros(pipes)
-    )
     counts = {
-        at.TASKS: len(order), at.VOLUMES: len(flow.volumes), at.FILES: len(flow.files),
-        at.PIPES: pipes,
-        at.FAILURES: len(failures[0]), at.IS_GROUPED: not keeps,
+        at.TASKS: len(order),
+        at.VOLUMES: len(flow.volumes),
+        at.FILES: len(flow.files),
+        at.PIPES: len(flow.pipes) - 1,
+        at.FAILURES: len(failures[0]),
+        at.IS_GROUPED: not keeps,
         at.IS_BOUNDED: allocation == MINIMAL,
         at.KEEPS_BATCH: keeps,
-    }  # fmt: skip
+    }
     numbers = {
         at.STORAGE: where.storage,
         at.REMOTE: where.remote,
         at.LOCAL: where.local,
         at.LATENCY: where.latency_s,
+        at.BATCH_NEED: flow.batch_need,
     }
-    regions = _regions(flow, order, guarantee, failures)
-    return at.tables({**numbers, at.BATCH_NEED: flow.batch_need}, counts, regions, where.nodes)
+    regions = _regions(flow, order, _guarantee(flow, allocation), failures)
+    return at.tables(numbers, counts, regions, where.nodes)
+
+
+def _guarantee(flow: DataFlow, allocation: str) -> Floats:
+    """The space for its own files that each pipeline has to itself when it starts."""
+    pipes = len(flow.pipes) - 1
+    if allocation in (ALL, ALL_PRIVATE):
+        return np.bincount(flow.pipe_of, flow.own, pipes).astype(np.float64)
+    if allocation == ALL_BATCH:
+        return flow.peaks
+    return np.zeros(pipes)
 
 
 def play(flow: DataFlow, allocation: str, where: Environment, seed: int = 0) -> Played:

@@ -14,23 +14,19 @@ _CAPTION = "Nodes that have a job, over time, under each allocation that is poss
 
 def data_plan_page(plan: DataPlan) -> str:
     """The whole document."""
+    rows = table(HEADS, [option.row() for option in plan.options])
+    which = section("Which allocation", note(plan.why), rows)
+    work = section("Nodes at work", figure(_picture(plan), _CAPTION))
+    return page(f"Space for {plan.name}", plan.lead, [which, work])
+
+
+def _picture(plan: DataPlan) -> str:
     span = max((option.runs[0].time_s for option in plan.ending), default=1.0)
     parts = []
     for k, option in enumerate(plan.ending):
-        is_last = option is plan.ending[-1]
         x = time_axis(0, span, "since the start")
         y = count_axis(plan.where.nodes, option.allocation, most_ticks=3)
         frame = Frame(64, 12 + k * (_HEIGHT + _GAP), _WIDTH - 84, _HEIGHT, x, y)
-        parts += [
-            plot.axes(frame, x_labels=is_last),
-            plot.step_line(frame, *busy_nodes(option.runs[0]), k),
-        ]
-    drawing = plot.picture(_WIDTH, 60 + len(plan.ending) * (_HEIGHT + _GAP), _CAPTION, parts)
-    rows = section(
-        "Which allocation", note(plan.why), table(HEADS, [option.row() for option in plan.options])
-    )
-    return page(
-        f"Space for {plan.name}",
-        plan.lead,
-        [rows, section("Nodes at work", figure(drawing, _CAPTION))],
-    )
+        parts.append(plot.axes(frame, x_labels=option is plan.ending[-1]))
+        parts.append(plot.step_line(frame, *busy_nodes(option.runs[0]), k))
+    return plot.picture(_WIDTH, 60 + len(plan.ending) * (_HEIGHT + _GAP), _CAPTION, parts)

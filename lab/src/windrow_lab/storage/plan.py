@@ -123,39 +123,42 @@ class DataPlan:
     @property
     def why(self) -> str:
         """The reason in a sentence or two."""
-        if (chosen := self.chosen) is None:
-            least = min(option.least_bytes for option in self.options)
-            space = self.where.storage
-            if least <= space:
-                return (
-                    "no allocation ends: nodes fail too often, or tasks hold what others wait "
-                    "for; give more space"
-                )
-            return (
-                f"no allocation is possible in {format_size(space)}: give at least "
-                f"{format_size(least)}"
-            )
-        others = [option for option in self.ending if option is not chosen]
+        chosen = self.chosen
+        if chosen is None:
+            return self._why_none
         slower = [
             f"{one.allocation} {100 * (one.time_s / chosen.time_s - 1):.1f} % later"
-            for one in others
+            for one in self.ending
+            if one is not chosen
         ]
         small = [
             f"{one.allocation} {format_size(one.least_bytes)}"
             for one in self.options
             if not one.runs
         ]
-        parts = [
-            f"{chosen.allocation} ends first, after {format_duration(chosen.time_s)}",
-            ", ".join(slower),
-        ]
-        parts += [f"not possible; space needed: {', '.join(small)}"] if small else []
+        parts = [f"{chosen.allocation} ends first, after {format_duration(chosen.time_s)}"]
+        if slower:
+            parts.append(", ".join(slower))
+        if small:
+            parts.append(f"not possible; space needed: {', '.join(small)}")
         if chosen.allocation in KEEPS_BATCH:
             order = "depth-first"
         else:
             order = "breadth-first"
-        parts.append(f"use it with windrow run --space-order {order}")
-        return "; ".join(filter(None, parts))
+        return "; ".join([*parts, f"use it with windrow run --space-order {order}"])
+
+    @property
+    def _why_none(self) -> str:
+        least = min(option.least_bytes for option in self.options)
+        space = self.where.storage
+        if least <= space:
+            return (
+                "no allocation ends: nodes fail too often, or tasks hold what others wait "
+                "for; give more space"
+            )
+        return (
+            f"no allocation is possible in {format_size(space)}: give at least {format_size(least)}"
+        )
 
 
 def plan_data(workflow: Workflow, where: Environment, seed: int = 0) -> DataPlan:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from windrow.errors import UserError
 from windrow.model.graph import Ints
 from windrow.model.workflow import Floats
-from windrow.streams import find_estimates, find_policy, find_selection
+from windrow.streams import Policy, find_estimates, find_policy, find_selection
 from windrow_lab.stream.metrics import StreamFigures, StreamRun, columns, figures
 from windrow_lab.stream.simulation import Simulator
 from windrow_lab.stream.stability import verdict
@@ -70,34 +70,34 @@ def compare_streams(
     simulator = Simulator(drawn, slots, selection=selection, seed=seed)
     arrival_s = drawn.arrivals_s(utilization, slots)
     lengths_s = simulator.lengths_s(source)
-    until_s = float(arrival_s[-1])
-    runs = []
-    for policy in chosen:
-        outcome = simulator.run(
-            policy,
-            arrival_s,
-            lengths_s=lengths_s,
-            until_s=until_s,
-            trace_rows=_TRACE_ROWS,
-            trace_from_s=until_s / 3,
-        )
-        result = figures(simulator, outcome, policy.name, utilization)
-        runs.append(
-            PolicyRun(
-                result, columns(simulator, outcome), outcome.trace, verdict(simulator, result)
-            )
-        )
-    tasks = simulator.layout.flows[:, 1].copy()
     return StreamComparison(
-        workload,
-        utilization,
-        slots,
-        workflows,
-        selection,
-        estimates,
-        seed,
-        jobs,
-        tasks,
-        until_s,
-        tuple(runs),
+        workload=workload,
+        utilization=utilization,
+        slots=slots,
+        workflows=workflows,
+        selection=selection,
+        estimates=estimates,
+        seed=seed,
+        jobs=jobs,
+        tasks=simulator.layout.flows[:, 1].copy(),
+        last_arrival_s=float(arrival_s[-1]),
+        runs=tuple(_run(simulator, one, arrival_s, lengths_s, utilization) for one in chosen),
     )
+
+
+def _run(
+    simulator: Simulator, policy: Policy, arrival_s: Floats, lengths_s: Floats, utilization: float
+) -> PolicyRun:
+    """Up to the last arrival; traced when the first third, which is not measured, is over."""
+    until_s = float(arrival_s[-1])
+    outcome = simulator.run(
+        policy,
+        arrival_s,
+        lengths_s=lengths_s,
+        until_s=until_s,
+        trace_rows=_TRACE_ROWS,
+        trace_from_s=until_s / 3,
+    )
+    result = figures(simulator, outcome, policy.name, utilization)
+    keeps_up = verdict(simulator, result)
+    return PolicyRun(result, columns(simulator, outcome), outcome.trace, keeps_up)

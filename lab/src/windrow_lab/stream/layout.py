@@ -30,21 +30,28 @@ def lay_out(workflows: Sequence[Workflow], selection: Selection, seed: int) -> L
     first = np.cumsum(counts) - counts
     parents = _joined([w.parents for w in workflows], first)
     children = _joined([w.children for w in workflows], first)
-    levels = np.concatenate([w.levels for w in workflows])
     tasks = np.zeros((counts.sum() + 1, kernel.TASK_COLUMNS), dtype=np.int64)
-    tasks[:-1, kernel.CORES] = np.concatenate([w.cores for w in workflows])
-    tasks[:-1, kernel.OWNER] = np.repeat(np.arange(len(workflows)), counts)
     tasks[:, kernel.PARENTS] = parents.start
     tasks[:, kernel.CHILDREN] = children.start + parents.edges
-    tasks[:-1, kernel.RANK] = np.concatenate([_ranks(w, selection) for w in workflows])
-    tasks[:-1, kernel.GENERATION] = levels
-    tasks[:-1, kernel.SUPPORT] = _support(parents, levels)
+    _describe(tasks[:-1], workflows, parents, selection)
     flows = np.zeros((len(workflows), kernel.FLOW_COLUMNS), dtype=np.int64)
     flows[:, kernel.FIRST] = first
     flows[:, kernel.TASKS] = counts
     flows[:, kernel.DRAW] = [first_draw(seed, number) for number in range(len(workflows))]
     edges = np.concatenate([parents.index, children.index])
     return Layout(tasks, flows, edges, np.concatenate([w.runtime_s for w in workflows]))
+
+
+def _describe(
+    tasks: Ints, workflows: Sequence[Workflow], parents: Adjacency, selection: Selection
+) -> None:
+    """What each task is by itself: whose, how wide, of which level and rank."""
+    levels = np.concatenate([w.levels for w in workflows])
+    tasks[:, kernel.CORES] = np.concatenate([w.cores for w in workflows])
+    tasks[:, kernel.OWNER] = np.repeat(np.arange(len(workflows)), [len(w) for w in workflows])
+    tasks[:, kernel.RANK] = np.concatenate([_ranks(w, selection) for w in workflows])
+    tasks[:, kernel.GENERATION] = levels
+    tasks[:, kernel.SUPPORT] = _support(parents, levels)
 
 
 def _ranks(workflow: Workflow, selection: Selection) -> Ints:

@@ -164,20 +164,13 @@ def scatter_figure(comparison: StreamComparison) -> str:
 def pool_figure(run: PolicyRun, slots: int) -> str:
     """Processors at work, and kept idle on top, over five hours (figure 8 of the paper shows the
     latter)."""
-    if len(run.trace):
-        trace = run.trace[run.trace[:, 0] <= run.trace[0, 0] + _SIDE_S]
-    else:
-        trace = run.trace
+    trace = run.trace
+    if len(trace):
+        trace = trace[trace[:, 0] <= trace[0, 0] + _SIDE_S]
     if len(trace) < 2:
         return note(f"{run.figures.policy}: too few events to draw.")
-    frame = plot.Frame(
-        64,
-        24,
-        _WIDTH - 84,
-        150,
-        time_axis(0, _SIDE_S, "from then on"),
-        count_axis(slots, most_ticks=4),
-    )
+    x = time_axis(0, _SIDE_S, "from then on")
+    frame = plot.Frame(64, 24, _WIDTH - 84, 150, x, count_axis(slots, most_ticks=4))
     times = trace[:, 0] - trace[0, 0]
     parts = [
         plot.axes(frame),
@@ -187,9 +180,8 @@ def pool_figure(run: PolicyRun, slots: int) -> str:
     ]
     picture = plot.picture(_WIDTH, 226, f"Processors over time under {run.figures.policy}", parts)
     legend = plot.legend(["at work", "at work, or idle and kept for a workflow"], marks=False)
-    return figure(
-        picture, f"From a third of the stream on. {run.figures.kept:.1%} kept on average.", legend
-    )
+    caption = f"From a third of the stream on. {run.figures.kept:.1%} kept on average."
+    return figure(picture, caption, legend)
 
 
 def steps(frame: plot.Frame, times_s: plot.Floats, values: plot.Floats, colour: int) -> str:

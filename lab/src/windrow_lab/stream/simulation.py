@@ -111,25 +111,14 @@ class Simulator:
                 lengths_s = self.exact_length_s
             else:
                 lengths_s = np.zeros(len(self.workload))
-        place = [
-            policy.place(a, n) for a, n in zip(arrival_s.tolist(), lengths_s.tolist(), strict=True)
-        ]
+        arrivals = zip(arrival_s.tolist(), lengths_s.tolist(), strict=True)
+        places = np.array([policy.place(at, length) for at, length in arrivals])
         rules = kernel.StreamRules(self.slots, *_code(policy), until_s, trace_from_s)
-        layout = self.layout
-        times = np.full((len(layout.runtime_s), 3), np.nan)
-        times[:, kernel.RUNTIME_S] = layout.runtime_s
+        times = np.full((len(self.layout.runtime_s), 3), np.nan)
+        times[:, kernel.RUNTIME_S] = self.layout.runtime_s
         sums = np.zeros(kernel.SUMS)
         trace = np.zeros((trace_rows, kernel.TRACE_COLUMNS))
-        room = np.zeros(kernel.HEAP + 2 * self.slots, dtype=np.int64)
-        tables = (
-            layout.tasks.copy(),
-            layout.flows.copy(),
-            layout.edges,
-            room,
-            times,
-            np.zeros(self.slots),
-        )
-        kernel.simulate(rules, arrival_s, np.array(place), *tables, sums, trace)
+        self._simulate(rules, arrival_s, places, times, sums, trace)
         end_s = times[:, kernel.END_S]
         return StreamOutcome(
             arrival_s,
@@ -140,6 +129,30 @@ class Simulator:
             in_system=int(sums[kernel.IN_SYSTEM]),
             events=int(sums[kernel.EVENTS]),
             trace=trace[: int(sums[kernel.TRACED])],
+        )
+
+    def _simulate(
+        self,
+        rules: kernel.StreamRules,
+        arrival_s: Floats,
+        places: Floats,
+        times: Floats,
+        sums: Floats,
+        trace: Floats,
+    ) -> None:
+        """Fill in times, sums and trace; the tables that the kernel changes are copies."""
+        kernel.simulate(
+            rules,
+            arrival_s,
+            places,
+            self.layout.tasks.copy(),
+            self.layout.flows.copy(),
+            self.layout.edges,
+            np.zeros(kernel.HEAP + 2 * self.slots, dtype=np.int64),
+            times,
+            np.zeros(self.slots),
+            sums,
+            trace,
         )
 
 
@@ -164,23 +177,25 @@ def run_by_pool(
     pool: Pool, workload: Workload, arrival_s: Sequence[float]
 ) -> tuple[list[Floats], list[Floats]]:
     """Starts and ends of the tasks of each workflow, by the very object that serves a real pool."""
+    runtimes_s = [w.runtime_s.tolist() for w in workload.workflows]
     start_s = [np.full(len(w), np.nan) for w in workload.workflows]
     end_s = [np.full(len(w), np.nan) for w in workload.workflows]
     running: list[tuple[float, int, Start]] = []
-    begun = arrived = 0
+    started = 0
+    arrived = 0
     while running or arrived < len(workload):
         if running and (arrived == len(workload) or running[0][0] <= arrival_s[arrived]):
             now_s, _, done = heapq.heappop(running)
-            runtime_s = float(workload.workflows[done.number].runtime_s[done.task])
+            runtime_s = runtimes_s[done.number][done.task]
             starts = pool.handle(TaskFinished(done.number, done.task, runtime_s))
         else:
             now_s = arrival_s[arrived]
             starts = pool.handle(WorkflowArrived(arrived, workload.workflows[arrived], now_s))
             arrived += 1
         for start in starts:
-            begun += 1
+            started += 1
+            end = now_s + runtimes_s[start.number][start.task]
             start_s[start.number][start.task] = now_s
-            end = now_s + float(workload.workflows[start.number].runtime_s[start.task])
             end_s[start.number][start.task] = end
-            heapq.heappush(running, (end, begun, start))
+            heapq.heappush(running, (end, started, start))
     return start_s, end_s

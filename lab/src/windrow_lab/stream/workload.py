@@ -11,7 +11,7 @@ exit; if the application has more, a task of no run time is added before or behi
 the size (section II).
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
@@ -95,19 +95,22 @@ def draw_workload(
     if workflows < 1:
         raise UserError(f"a workload needs at least 1 workflow, not {workflows}")
     rng = seeded(seed, f"stream-{name}")
-    sizes = rng.choice(len(SIZES), workflows, p=SIZE_SHARES)
+    sizes = rng.choice(len(SIZES), workflows, p=SIZE_SHARES).astype(np.int64)
     tasks = draw_sizes(rng, sizes)
     work_s = draw_work_s(rng, workflows)
     gaps = rng.exponential(1.0, workflows)
+    seeds = rng.integers(0, 2**62, workflows)
     recipes = WORKLOADS[name]
-    drawn = (
-        generate_workflow(
-            recipes[i % len(recipes)], tasks=int(tasks[i]), work_s=float(work_s[i]), seed=int(at)
+    drawn: list[Workflow] = []
+    for i in range(workflows):
+        recipe = recipes[i % len(recipes)]
+        flow = generate_workflow(
+            recipe, tasks=int(tasks[i]), work_s=float(work_s[i]), seed=int(seeds[i])
         )
-        for i, at in enumerate(rng.integers(0, 2**62, workflows))
-    )
-    finished = [with_single_ends(w) if single_ends else w for w in drawn]
-    return with_jobs(Workload(name, tuple(finished), sizes.astype(np.int64), gaps), jobs, seed)
+        if single_ends:
+            flow = with_single_ends(flow)
+        drawn.append(flow)
+    return with_jobs(Workload(name, tuple(drawn), sizes, gaps), jobs, seed)
 
 
 def with_jobs(workload: Workload, share: float, seed: int) -> Workload:
@@ -148,23 +151,30 @@ def with_single_ends(workflow: Workflow) -> Workflow:
     `exit`."""
     entries = np.flatnonzero(workflow.parents.degrees() == 0).tolist()
     exits = np.flatnonzero(workflow.children.degrees() == 0).tolist()
-    lists = [workflow.parents.of(v).tolist() for v in range(len(workflow))]
+    parents = [workflow.parents.of(v).tolist() for v in range(len(workflow))]
     added = []
     if len(entries) > 1:
         for v in entries:
-            lists[v] = [len(lists)]
-        lists.append([])
+            parents[v] = [len(parents)]
+        parents.append([])
         added.append("entry")
     if len(exits) > 1:
-        lists.append(exits)
+        parents.append(exits)
         added.append("exit")
-    if not added:
-        return workflow
+    if added:
+        return _with_empty_tasks(workflow, added, parents)
+    return workflow
+
+
+def _with_empty_tasks(
+    workflow: Workflow, kinds: Sequence[str], parents: Sequence[Sequence[int]]
+) -> Workflow:
+    """With a task of no run time of each kind behind the others; `parents` are those of all."""
     return Workflow(
         workflow.name,
-        ids=[*workflow.ids, *(f"stream-{kind}" for kind in added)],
-        kinds=[*workflow.kinds, *added],
-        runtime_s=np.concatenate([workflow.runtime_s, np.zeros(len(added))]),
-        cores=np.concatenate([workflow.cores, np.ones(len(added), dtype=np.int64)]),
-        parents=Adjacency.from_lists(lists),
+        ids=[*workflow.ids, *(f"stream-{kind}" for kind in kinds)],
+        kinds=[*workflow.kinds, *kinds],
+        runtime_s=np.concatenate([workflow.runtime_s, np.zeros(len(kinds))]),
+        cores=np.concatenate([workflow.cores, np.ones(len(kinds), dtype=np.int64)]),
+        parents=Adjacency.from_lists(parents),
     )

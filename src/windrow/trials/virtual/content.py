@@ -53,8 +53,5 @@ def perfect(runnable: Runnable) -> Mapping[str, str]:
     while ready:
         task = workflow.task(number := ready.pop())
         found |= _outputs(task, runnable.steps[number].command, found)
-        for child in workflow.children.of(number).tolist():
-            waits[child] -= 1
-            if not waits[child]:
-                ready.append(child)
+        ready += workflow.children.freed_by(number, waits)
     return found

@@ -41,27 +41,39 @@ def claims(seeds: Seeds, shapes: str = "") -> list[paper.Claim]:
 
 def report(plan: paper.PaperPlan, found: Sequence[Any]) -> paper.Report:
     """What the calls gave."""
-    parts: list[FamilySums] = list(found)
-    sums = {name: study.added(parts, name) for name in (OURS, *READINGS)}
-    of = {
-        name: [{f: added[seed, f] for f in FAMILIES} for seed in study.SEEDS]
-        for name, added in sums.items()
-    }
-    ours = pooled(of[OURS])
-    said = claims(of[OURS])
-    readings = {name: _reading(seeds) for name, seeds in of.items()}
+    by_reading = {name: _by_seed(found, name) for name in (OURS, *READINGS)}
+    ours = pooled(by_reading[OURS])
+    said = claims(by_reading[OURS])
+    readings = {name: _reading(seeds) for name, seeds in by_reading.items()}
     figures = {name: ours.compared(what, *by) for name, what, *by in _TEXTS["numbers"]}
     findings = [paper.claims_words(said), *(text.format(**figures) for text in _TEXTS["findings"])]
-    drawn = [_picture(ours, *one) for one in _TEXTS["figures"]]
     shown: list[paper.Part] = [
         _TEXTS.claims(said),
-        _apart(of[OURS], said),
+        _apart(by_reading[OURS], said),
         _readings_block(readings),
         _cpu_block(ours),
-        paper.Gallery("Figures 6.4 to 6.16", "", drawn),
+        paper.Gallery("Figures 6.4 to 6.16", "", [_picture(ours, *o) for o in _TEXTS["figures"]]),
         paper.Listing("What is ours", _TEXTS["ours"]),
     ]
-    numbers = {
+    numbers = _numbers(ours, said, readings)
+    return _TEXTS.report(
+        plan, findings, shown, numbers, runs=ours.runs, **study.STAND_INS["workflows"]
+    )
+
+
+def _by_seed(parts: Sequence[FamilySums], reading: str) -> Seeds:
+    """The sums of each family, seed by seed."""
+    added = study.added(parts, reading)
+    return [{family: added[seed, family] for family in FAMILIES} for seed in study.SEEDS]
+
+
+def _numbers(
+    ours: Sums,
+    said: Sequence[paper.Claim],
+    readings: Mapping[str, tuple[Sequence[float], int, int]],
+) -> dict[str, Any]:
+    """What is kept beside the page."""
+    return {
         "runs": int(ours.runs),
         "claims": [asdict(claim) for claim in said],
         "readings": {
@@ -69,9 +81,6 @@ def report(plan: paper.PaperPlan, found: Sequence[Any]) -> paper.Report:
             for name, (values, agree, _) in readings.items()
         },
     }
-    return _TEXTS.report(
-        plan, findings, shown, numbers, runs=ours.runs, **study.STAND_INS["workflows"]
-    )
 
 
 _READING_HEAD = ("", *(title for title, *_ in _TEXTS["key"]), "claims that agree")
@@ -117,22 +126,16 @@ def _picture(
     ours: Sums, title: str, unit: str, measure: str, groups: str, methods: str = "", where: str = ""
 ) -> paper.Picture:
     names = methods.split() or list(METHODS)
-    labels = _GROUPS[groups]
-    words = {label: f"limit {label}" if groups == "limit" else label for label in labels}
-    series = {
-        words[label]: [
-            ours.value(f"{measure} {name} {'' if label == 'all' else label} {where}")
-            for name in names
-        ]
-        for label in labels
-    }
+    series: dict[str, list[float]] = {}
+    for label in _GROUPS[groups]:
+        which = "" if label == "all" else label
+        words = f"limit {label}" if groups == "limit" else label
+        series[words] = [ours.value(f"{measure} {name} {which} {where}") for name in names]
     lines = tuple(
         (name, *(short(values[k]) for values in series.values())) for k, name in enumerate(names)
     )
-    return paper.Picture(
-        grouped_bars(names, series, unit, title, short),
-        Block(title, f"{unit}.", ("", *series), lines),
-    )
+    picture = grouped_bars(names, series, unit, title, short)
+    return paper.Picture(picture, Block(title, f"{unit}.", ("", *series), lines))
 
 
 PAPER = paper.Paper(study.plan_faults, report, "own fixed experiments", needs=("matplotlib",))

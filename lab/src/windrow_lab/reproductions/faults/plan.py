@@ -19,7 +19,7 @@ from windrow.model import File
 from windrow.recipes import generate_workflow
 from windrow_lab.grid.clusters import Floats, Grid
 from windrow_lab.grid.costs import Costs
-from windrow_lab.grid.faults import AIMS, METHODS, NO_RESTARTS, Outcome, Planner, Restarts
+from windrow_lab.grid.faults import AIMS, METHODS, NO_RESTARTS, Method, Outcome, Planner, Restarts
 from windrow_lab.grid.heft import heft
 from windrow_lab.grid.recipes import generate_grid
 from windrow_lab.grid.reliability import ClusterReliability, Repair
@@ -95,21 +95,41 @@ def workflow_on(
     """A workflow of the family: tasks and CCR are drawn; HEFT takes its length, evenly spread over
     those of a seed."""
     said = STAND_INS["workflows"]
-    spread = (seed / 5 + (number * len(FAMILIES) + FAMILIES.index(family)) * _GOLDEN) % 1
     rng = np.random.default_rng([seed, FAMILIES.index(family), number])
     tasks = int(rng.choice(said["tasks"][family]))
     ccr = float(rng.choice(said["ccr"]))
-    low, high = np.log(said["hours"])
-    wanted_s = (
-        np.exp(low + spread * (high - low)) * HOUR * (length or STAND_INS["calibrated"]["length"])
-    )
     drawn = int(rng.integers(2**31))
     more = said["parameters"].get(family)
     workflow = generate_workflow(family, tasks=tasks, seed=drawn, parameters=more)
     run_s = workflow.runtime_s * workflow.moved_bytes * grid.mean_s_per_byte / ccr / workflow.work_s
+    wanted_s = _length_s(seed, family, number, length or STAND_INS["calibrated"]["length"])
     factor = wanted_s / heft(Costs(workflow.with_times(run_s), grid)).makespan_s
     files = [File(file.id, round(file.size_bytes * factor)) for file in workflow.files]
     return Costs(workflow.changed(runtime_s=run_s * factor, files=files), grid)
+
+
+def _length_s(seed: int, family: str, number: int, factor: float) -> float:
+    """How long HEFT is to take for a workflow: logarithms are spread evenly."""
+    spread = (seed / 5 + (number * len(FAMILIES) + FAMILIES.index(family)) * _GOLDEN) % 1
+    low, high = np.log(STAND_INS["workflows"]["hours"])
+    return float(np.exp(low + spread * (high - low)) * HOUR * factor)
+
+
+class _Reading(NamedTuple):
+    """How failures, beliefs and restarts are read, where the text leaves it open."""
+
+    how: Repair
+    again: Restarts
+    aims: Aims
+    kind: str
+
+
+def _reading(name: str) -> _Reading:
+    options = dict(STAND_INS["readings"][name])
+    kind = options.pop("kind", "conditional")
+    aims = AIMS._replace(is_relative=options.pop("is_relative", False))
+    restarts = {key: options.pop(key) for key in ("is_apart", "is_total") if key in options}
+    return _Reading(Repair(**options), Restarts(**restarts), aims, kind)
 
 
 def run(reading: str, seed: int, family: str, numbers: Sequence[int]) -> FamilySums:
@@ -117,34 +137,30 @@ def run(reading: str, seed: int, family: str, numbers: Sequence[int]) -> FamilyS
     accuracy and limit."""
     grid = nine_sites(seed)
     sums = np.zeros(SHAPE)
-    options = dict(STAND_INS["readings"][reading])
-    kind = options.pop("kind", "conditional")
-    is_relative = options.pop("is_relative", False)
-    again = Restarts(
-        **{name: options.pop(name) for name in ("is_apart", "is_total") if name in options}
-    )
-    how = Repair(**options)
-    draws = STAND_INS["reliability"]["draws"]
+    read = _reading(reading)
     for number in numbers:
         planner = Planner(workflow_on(grid, seed, family, number))
-        until_s = (
-            2 * max(exclusive_s(planner.costs).max(), planner.bases["heft"].makespan_s)
-            + 1000 * HOUR
-        )
         for s, t in np.ndindex(SHAPE[:2]):
             rng = np.random.default_rng([seed, FAMILIES.index(family), number, s, t])
             model = _drawn(rng, SHAPES[s], STABILITIES[t], len(grid.clusters))
             wrong = rng.random(len(grid.clusters))
-            beliefs = [model.beliefs(kind, factor) for factor in (None, wrong, 1 / wrong)]
-            failing = model.failing(grid, rng, draws, until_s, how)
+            beliefs = [model.beliefs(read.kind, factor) for factor in (None, wrong, 1 / wrong)]
+            draws = STAND_INS["reliability"]["draws"]
+            failing = model.failing(grid, rng, draws, _until_s(planner), read.how)
+            played = Plays(planner, failing, read.aims, read.again)
             if reading == OURS:
-                some = (beliefs, LIMITS)
+                outcomes = played.all(beliefs, LIMITS)
             else:
-                some = (beliefs[:1], LIMITS[:1])
-            played = Plays(planner, failing, AIMS._replace(is_relative=is_relative), again)
-            for a, n, m, outcome in played.all(*some):
+                outcomes = played.all(beliefs[:1], LIMITS[:1])
+            for a, n, m, outcome in outcomes:
                 sums[s, t, a, n, m] += _summed(outcome, planner.costs.critical_s)
     return FamilySums(reading, seed, family, sums)
+
+
+def _until_s(planner: Planner) -> float:
+    """Failures are drawn for longer than any play takes."""
+    longest_s = max(exclusive_s(planner.costs).max(), planner.bases["heft"].makespan_s)
+    return float(2 * longest_s + 1000 * HOUR)
 
 
 def _drawn(
@@ -181,22 +197,24 @@ class Plays:
         self, beliefs: Sequence[Beliefs], limits: Sequence[int]
     ) -> Iterator[tuple[int, int, int, Outcome]]:
         """Of each accuracy, limit and method, by their numbers."""
-        plans: dict[tuple[str, bool, int, int], list[Schedule]] = {}
         for a, believed in enumerate(beliefs):
+            known: dict[tuple[str, bool], list[list[Schedule]]] = {}
             for m, method in enumerate(METHODS.values()):
-                before: list[Schedule] = []
-                for n, limit in enumerate(limits):
-                    key = method.base, method.copies, a, n
-                    if key not in plans:
-                        is_same = before and not _is_cut(
-                            before, limits[n - 1], method.base == "wdo"
-                        )
-                        aims = self.aims._replace(limit=limit)
-                        plans[key] = (
-                            before if is_same else self.planner.plans(method, believed, aims)
-                        )
-                    before = plans[key]
-                    yield a, n, m, self._outcome(m, a if method.restarts else -1, before, believed)
+                key = method.base, method.copies
+                if key not in known:
+                    known[key] = list(self._by_limit(method, believed, limits))
+                for n, plans in enumerate(known[key]):
+                    yield a, n, m, self._outcome(m, a if method.restarts else -1, plans, believed)
+
+    def _by_limit(
+        self, method: Method, beliefs: Beliefs, limits: Sequence[int]
+    ) -> Iterator[list[Schedule]]:
+        """The plans under each limit; those that the limit before did not cut are the same."""
+        plans: list[Schedule] = []
+        for n, limit in enumerate(limits):
+            if not plans or _is_cut(plans, limits[n - 1], method.base == "wdo"):
+                plans = self.planner.plans(method, beliefs, self.aims._replace(limit=limit))
+            yield plans
 
     def _outcome(self, m: int, a: int, plans: list[Schedule], beliefs: Beliefs) -> Outcome:
         key = (

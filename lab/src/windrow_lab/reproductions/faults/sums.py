@@ -10,7 +10,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from statistics import fmean
-from typing import Any
 
 import numpy as np
 
@@ -54,23 +53,17 @@ class Sums:
     def value(self, text: str) -> float:
         """Of a measure in these words; NaN if nothing was run."""
         for sign, fold in _FOLDS.items():
-            if (word := next((word for word in text.split() if sign in word), "")) != "":
+            word = next((word for word in text.split() if sign in word), "")
+            if word:
                 return fold([self.value(text.replace(word, part)) for part in word.split(sign)])
         measure, *words = text.split()
-        family = next((word for word in words if word in FAMILIES), "")
-        if family:
-            sums = self.by_family[family]
-        else:
-            sums = self._all
-        words += [self.shapes] if self.shapes else []
-        at: list[Any] = []
-        for axis, default in zip(_AXES, (None, None, 0, 0, None), strict=True):
-            found = next((axis.index(word) for word in words if word in axis), default)
-            at.append(slice(None) if found is None else found)
-        part = dict(
-            zip(SUMMED, sums[tuple(at)].reshape(-1, len(SUMMED)).sum(axis=0).tolist(), strict=True)
+        sums = next((self.by_family[word] for word in words if word in FAMILIES), self._all)
+        at = tuple(
+            _selected(axis, [*words, self.shapes], default)
+            for axis, default in zip(_AXES, (None, None, 0, 0, None), strict=True)
         )
-        return _measured(measure, part)
+        added = sums[at].reshape(-1, len(SUMMED)).sum(axis=0)
+        return _measured(measure, dict(zip(SUMMED, added.tolist(), strict=True)))
 
     def compared(self, of: str, by: str = "") -> float:
         """The measure, or by how many percent it is more than another one; EACH: of the method
@@ -83,6 +76,14 @@ class Sums:
         if by:
             return 100 * (self.value(of) / self.value(by) - 1)
         return self.value(of)
+
+
+def _selected(axis: Sequence[str], words: Sequence[str], default: int | None) -> int | slice:
+    """The place on an axis that the first of these words names, or else the default, or all."""
+    found = next((axis.index(word) for word in words if word in axis), default)
+    if found is None:
+        return slice(None)
+    return found
 
 
 def _measured(measure: str, of: Mapping[str, float]) -> float:
