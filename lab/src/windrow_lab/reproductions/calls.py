@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import pickle
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import as_completed
 from functools import partial
 from pathlib import Path
@@ -36,24 +36,28 @@ def run_calls(calls: Sequence[Call], workers: int, tell: Tell, folder: Path) -> 
     missing = [(call, path) for call, path in zip(calls, paths, strict=True) if not path.exists()]
     kept = len(calls) - len(missing)
     tell(kept, len(calls))
-    if len(missing) == 1 or workers == 1:
-        for done, one in enumerate(missing, start=kept + 1):
-            _keep(*one)
-            tell(done, len(calls))
-    elif missing:
-        with worker_processes(workers) as pool:
-            with no_interruption():  # submitting starts the workers
-                futures = [pool.submit(_keep, *one) for one in missing]
-            for done, future in enumerate(as_completed(futures), start=kept + 1):
-                future.result()
-                tell(done, len(calls))
+    if len(missing) <= 1 or workers == 1:
+        made: Iterator[Path] = (_keep(*one) for one in missing)
+    else:
+        made = _kept_by_workers(missing, workers)
+    for done, _ in enumerate(made, start=kept + 1):
+        tell(done, len(calls))
     return [pickle.loads(path.read_bytes()) for path in paths]
 
 
-def _keep(call: Call, path: Path) -> None:
+def _kept_by_workers(missing: Sequence[tuple[Call, Path]], workers: int) -> Iterator[Path]:
+    with worker_processes(workers) as pool:
+        with no_interruption():  # submitting starts the workers
+            futures = [pool.submit(_keep, *one) for one in missing]
+        for future in as_completed(futures):
+            yield future.result()
+
+
+def _keep(call: Call, path: Path) -> Path:
     found = call()
     with replacing(path, lasting=False) as file:
         pickle.dump(found, file)
+    return path
 
 
 def _digest(call: Call) -> str:

@@ -10,7 +10,7 @@ size stands in, and the cases say so.
 Also where any paper finds a public log: in the data folder and in `swf/` there.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -56,6 +56,11 @@ def find_log(name: str, data: str | Path | None) -> LogSource | None:
     return next((LogSource(name, path=str(place)) for place in places if place.is_file()), None)
 
 
+def logs_words(logs: Iterable[LogSource]) -> str:
+    """Their names, and which of them are real."""
+    return ", ".join(f"{log.name} ({'synthetic' if log.model else 'the real log'})" for log in logs)
+
+
 def missing_log(name: str, fate: str) -> str:
     """A sentence about a log that was not found; `fate` says what becomes of it."""
     return f"The log {name} was not found ({LOGS[name]}): {fate}."
@@ -72,19 +77,20 @@ class Cases:
 
 def find_cases(data: str | Path | None, sizes: tuple[int, ...] = SIZES) -> Cases:
     """The cases on what is found in the folder `data`, with workflows of these sizes."""
-    logs = []
-    for name, (nodes, load, overestimate) in _STAND_INS.items():
-        parameters = (("load", load), ("overestimate", overestimate))
-        drawn = LogSource(
-            name, model="lublin", seed=1, days=_SYNTHETIC_DAYS, nodes=nodes, parameters=parameters
-        )
-        logs.append(find_log(name, data) or drawn)
+    logs = tuple(find_log(name, data) or _drawn_log(name) for name in _STAND_INS)
     workflows = tuple(_workflow(name, data) for name in configurations(sizes))
     fate = "a synthetic one on {} nodes stands in, so its figures cannot be compared with print"
     words = [missing_log(log.name, fate.format(log.nodes)) for log in logs if log.model]
     if made := [w.name for w in workflows if w.recipe]:
         words.append(f"Generated workflows, {len(made)} of {len(workflows)}: {', '.join(made)}.")
-    return Cases(tuple(logs), workflows, tuple(words))
+    return Cases(logs, workflows, tuple(words))
+
+
+def _drawn_log(name: str) -> LogSource:
+    nodes, load, overestimate = _STAND_INS[name]
+    parameters = (("load", load), ("overestimate", overestimate))
+    days = _SYNTHETIC_DAYS
+    return LogSource(name, model="lublin", seed=1, days=days, nodes=nodes, parameters=parameters)
 
 
 def configurations(sizes: tuple[int, ...] = SIZES) -> Iterator[str]:

@@ -53,23 +53,29 @@ def chart(
     import matplotlib as mpl  # noqa: PLC0415  (an extra)
     from cycler import cycler  # noqa: PLC0415
     from matplotlib.figure import Figure  # noqa: PLC0415
-    from matplotlib.ticker import LogLocator, NullLocator  # noqa: PLC0415
 
     with mpl.rc_context(_STYLE | {"axes.prop_cycle": cycler(color=_SERIES)}):
         drawing = Figure(figsize=(9.6, height), layout="constrained")
         axes = drawing.subplots()
         axes.set(xlabel=x, ylabel=y)
         draw(axes)
-        for axis in (axes.xaxis, axes.yaxis):
-            if axis.get_scale() == "log":  # ticks as people count, not as powers
-                axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
-                axis.set_major_formatter("{x:g}")
-                axis.set_minor_locator(NullLocator())
+        _count_as_people_do(axes)
         if axes.get_legend_handles_labels()[0]:
             drawing.legend(loc="outside upper left", ncols=8)
         text = io.StringIO()
         drawing.savefig(text, format="svg", metadata=_NEVER_DATED)
     return figure(_of_the_page(text.getvalue(), caption), caption)
+
+
+def _count_as_people_do(axes: Axes) -> None:
+    """Ticks of logarithmic axes are numbers, not powers."""
+    from matplotlib.ticker import LogLocator, NullLocator  # noqa: PLC0415
+
+    for axis in (axes.xaxis, axes.yaxis):
+        if axis.get_scale() == "log":
+            axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+            axis.set_major_formatter("{x:g}")
+            axis.set_minor_locator(NullLocator())
 
 
 def _of_the_page(svg: str, label: str) -> str:
@@ -92,23 +98,32 @@ def grouped_bars(
 
     If all rise, each has its value above it.
     """
+    values = [v for of in series.values() for v in of if not math.isnan(v)]
+    falls = min(values, default=0) < 0
 
     def draw(axes: Axes) -> None:
         width = 0.8 / len(series)
-        for k, (name, values) in enumerate(series.items()):
+        for k, (name, of) in enumerate(series.items()):
             at = np.arange(len(names)) - 0.4 + (k + 0.5) * width
-            drawn = axes.bar(at, np.maximum(values, FLOOR), 0.93 * width, label=name)
-            texts = ["" if math.isnan(v) or (falls and v >= FLOOR) else write(v) for v in values]
-            within = {"padding": -34, "rotation": 90, "color": _GROUND} if falls else {"padding": 2}
-            axes.bar_label(drawn, texts, fontsize=7, **within)
+            bars = axes.bar(at, np.maximum(of, FLOOR), 0.93 * width, label=name)
+            _label(axes, bars, of, write, falls=falls)
         axes.set_xticks(range(len(names)), names)
         axes.grid(visible=False, axis="x")
         axes.axhline(0, color=_SOFT, linewidth=0.8)
 
-    falls = (
-        min((v for values in series.values() for v in values if not math.isnan(v)), default=0) < 0
-    )
     return chart(draw, caption, y=unit)
+
+
+def _label(
+    axes: Axes, bars: Any, values: Sequence[float], write: Callable[[float], str], *, falls: bool
+) -> None:
+    """Values above bars that all rise; or within those that fall deeper than the floor."""
+    if falls:
+        texts = [write(v) if v < FLOOR else "" for v in values]
+        axes.bar_label(bars, texts, fontsize=7, padding=-34, rotation=90, color=_GROUND)
+    else:
+        texts = ["" if math.isnan(v) else write(v) for v in values]
+        axes.bar_label(bars, texts, fontsize=7, padding=2)
 
 
 def short(value: float) -> str:

@@ -178,11 +178,9 @@ def start(w: Ints, x: Floats, s: Ints, f: Floats, task: int, batch: float) -> No
     """On the node that came free last."""
     s[at.IDLE] -= 1
     node = s[w[at.IDLE_STACK] + s[at.IDLE]]
-    s[w[at.NODE_TASK] + node], s[w[at.TASK_NODE] + task], s[w[at.STATUS] + task] = (
-        task,
-        node,
-        at.RUNNING,
-    )
+    s[w[at.NODE_TASK] + node] = task
+    s[w[at.TASK_NODE] + task] = node
+    s[w[at.STATUS] + task] = at.RUNNING
     f[w[at.START_S] + task] = f[at.NOW]
     hold(w, x, s, f, w[w[at.PIPE_OF] + task], x[w[at.OWN] + task])
     use(f, batch)
@@ -360,7 +358,8 @@ def send_back(w: Ints, x: Floats, s: Ints, f: Floats, pipe: int) -> None:
 @lean
 def forget(w: Ints, s: Ints, task: int) -> None:
     """The task as if it had never run."""
-    s[w[at.STATUS] + task], s[w[at.TASK_NODE] + task] = at.WAITING, -1
+    s[w[at.STATUS] + task] = at.WAITING
+    s[w[at.TASK_NODE] + task] = -1
     s[w[at.PARENTS_LEFT] + task] = w[w[at.PARENTS] + task]
     for i in range(w[w[at.IN_AT] + task], w[w[at.IN_AT] + task + 1]):
         file = w[w[at.IN] + i]
@@ -380,7 +379,8 @@ def begin(w: Ints, x: Floats, s: Ints, f: Floats) -> None:
     for node in range(w[at.NODES] - 1, -1, -1):
         s[w[at.NODE_TASK] + node] = -1
         s[w[at.IDLE_STACK] + w[at.NODES] - 1 - node] = node
-    s[at.IDLE], s[at.LAST] = w[at.NODES], w[at.PIPES]
+    s[at.IDLE] = w[at.NODES]
+    s[at.LAST] = w[at.PIPES]
     for pipe in range(w[at.PIPES]):
         s[w[at.QUEUE] + pipe] = pipe
         s[w[at.TASKS_LEFT] + pipe] = w[w[at.PIPE_AT] + pipe + 1] - w[w[at.PIPE_AT] + pipe]

@@ -15,7 +15,10 @@ def put_last(before: Ints, after: Ints, block: int) -> None:
     """Into the ring, as the one used last."""
     end = len(after) - 1
     last = before[end]
-    after[last], before[block], after[block], before[end] = block, last, end, block
+    after[last] = block
+    before[block] = last
+    after[block] = end
+    before[end] = block
 
 
 @lean
@@ -32,7 +35,8 @@ def misses(
     """Mark with 1 which of these accesses, in order, find their block not there. Both of the ring
     must be all -1."""
     end = len(after) - 1
-    before[end], after[end] = end, end
+    before[end] = end
+    after[end] = end
     held = 0
     for k in range(len(blocks)):
         block = blocks[k]

@@ -86,12 +86,10 @@ def place_with_ancestors(
         keep(runs, n)
         occupy(plan, p, runs.begin[n], runs.end[n])
     n = runs.size[1] - 1
-    plan.processor[i], plan.cluster[i], plan.begin[i], plan.end[i] = (
-        p,
-        home,
-        runs.begin[n],
-        runs.end[n],
-    )
+    plan.processor[i] = p
+    plan.cluster[i] = home
+    plan.begin[i] = runs.begin[n]
+    plan.end[i] = runs.end[n]
     plan.touched[home] = max(plan.touched[home], p - given.first[home] + 1)
     runs.size[0] = runs.size[1]
 
@@ -100,8 +98,12 @@ def place_with_ancestors(
 def add(given: Given, runs: Executions, task: int, p: int, c: int, begin: float) -> None:
     """One more row of the trial."""
     runs.latest[task] = n = runs.size[1]
-    runs.task[n], runs.processor[n], runs.cluster[n] = task, p, c
-    runs.begin[n], runs.end[n], runs.size[1] = begin, begin + given.run_s[task, c], n + 1
+    runs.task[n] = task
+    runs.processor[n] = p
+    runs.cluster[n] = c
+    runs.begin[n] = begin
+    runs.end[n] = begin + given.run_s[task, c]
+    runs.size[1] = n + 1
 
 
 @lean
@@ -110,7 +112,9 @@ def keep(runs: Executions, n: int) -> None:
     a = runs.task[n]
     c = runs.cluster[n]
     if runs.head[a, c] < 0:
-        runs.after[a, c], runs.used[a], runs.first_end[a, c] = runs.used[a], c, runs.end[n]
+        runs.after[a, c] = runs.used[a]
+        runs.used[a] = c
+        runs.first_end[a, c] = runs.end[n]
     runs.next_one[n] = runs.head[a, c]
     runs.head[a, c] = n
     runs.first_end[a, c] = min(runs.first_end[a, c], runs.end[n])
@@ -120,7 +124,10 @@ def keep(runs: Executions, n: int) -> None:
 def try_on(given: Given, plan: Plan, runs: Executions, task: int, c: int, p: int) -> float:
     """The task's start on this processor, with the copies that it is worth to have there, as rows
     of a trial."""
-    runs.size[1], d, stack, begins = runs.size[0], 0, runs.stack, runs.begins
+    runs.size[1] = runs.size[0]
+    d = 0
+    stack = runs.stack
+    begins = runs.begins
     stack[0, 0] = task
     stack[0, 2] = 0
     begins[0], late = start_on(given, plan, runs, task, c, p)
@@ -128,7 +135,8 @@ def try_on(given: Given, plan: Plan, runs: Executions, task: int, c: int, p: int
         if late >= 0 and d + 1 < len(stack) and stack[d, 2] == 0:
             stack[d, 1] = runs.size[1]
             d += 1
-            stack[d, 0], stack[d, 2] = late, 0
+            stack[d, 0] = late
+            stack[d, 2] = 0
             begins[d], late = start_on(given, plan, runs, late, c, p)
             continue
         if d == 0:

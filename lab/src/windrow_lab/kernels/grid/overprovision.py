@@ -114,7 +114,8 @@ def copy(
         nodes[d] = runs.processor[n]
         chosen[held] = d
         held = held + 1
-        ends[d], risks[d] = runs.end[n], failure(beliefs, d, runs.begin[n], runs.end[n])
+        ends[d] = runs.end[n]
+        risks[d] = failure(beliefs, d, runs.begin[n], runs.end[n])
         d = runs.after[task, d]
     if held >= aims.limit:
         return

@@ -85,7 +85,9 @@ def place_level(given: Given, plan: Plan, level: Ints, rule: int) -> float:
         t = int(np.argmax(best[:, 2]))
         home = int(best[t, 1])
         c = put(given, plan, level[t], choose(given, plan, level[t], ready[t], home, home + 1))
-        last, best[t, 1], best[t, 2] = max(last, plan.end[level[t]]), -1.0, -np.inf
+        last = max(last, plan.end[level[t]])
+        best[t, 1] = -1.0
+        best[t, 2] = -np.inf
         for u in range(len(level)):
             if best[u, 1] >= 0.0:
                 ends[u, c] = earliest(given, plan, level[u], c, ready[u, c])

@@ -132,20 +132,20 @@ def play(g: Game, last: float, until: Floats, out: Floats) -> None:
         ):
             k += 1
         if failing.time_s[draw, k] >= stop:  # nothing fails that matters: all is as planned
-            out[draw, 0], out[draw, 1], out[draw, 2], out[draw, 3] = (
-                last < until[draw],
-                stop,
-                0.0,
-                0.0,
-            )
+            out[draw, 0] = last < until[draw]
+            out[draw, 1] = stop
+            out[draw, 2] = 0.0
+            out[draw, 3] = 0.0
             for r in range(len(planned.task)):
                 run_s = given.run_s[planned.task[r], planned.cluster[r]]
                 out[draw, 2] += max(0.0, min(run_s, stop - planned.begin[r]))
         else:
             begin(given, planned, s)
             run(g, s, until[draw], draw)
-            out[draw, 0], out[draw, 1] = s.counts[LEFT] == 0, s.times[NOW]
-            out[draw, 2], out[draw, 3] = s.times[CPU_ENDED], s.times[CPU_FAILED]
+            out[draw, 0] = s.counts[LEFT] == 0
+            out[draw, 1] = s.times[NOW]
+            out[draw, 2] = s.times[CPU_ENDED]
+            out[draw, 3] = s.times[CPU_FAILED]
         out[draw, 4] = 0.0 if out[draw, 0] else max(0.0, total - out[draw, 2])
 
 
@@ -230,7 +230,8 @@ def run(g: Game, s: State, until: float, draw: int) -> None:
             first = failing.unit[failing.which[draw, k]]
             last = failing.unit[failing.which[draw, k] + 1]
             if failing.is_repair[draw, k] == 1:
-                s.nodes[IS_UP, first:last], s.since[first:last] = 1, then
+                s.nodes[IS_UP, first:last] = 1
+                s.since[first:last] = then
                 if failing.is_losing:
                     give_again(g, s, cluster_of(given, first))
             else:
@@ -253,7 +254,8 @@ def happen(g: Game, s: State, then: float) -> None:
         if s.state[r] == RUNS and s.end[r] == then:
             end_row(g, s, r)
         elif s.state[r] == WAITS and s.ready[r] == then and s.missing[r] == 0:
-            s.state[r], c = IN_LINE, s.cluster[r]
+            s.state[r] = IN_LINE
+            c = s.cluster[r]
             s.in_line[c] = push(s.line_key[c], s.line[c], s.in_line[c], s.begin[r], r)
 
 
@@ -403,7 +405,10 @@ def add_row(given: Given, s: State, task: int, c: int, begin: float) -> int:
     """One more row for the task, not before `begin`."""
     r = s.counts[ROWS]
     parents = given.start[task + 1] - given.start[task]
-    s.task[r], s.cluster[r], s.begin[r], s.known[r] = task, c, begin, 0.0
+    s.task[r] = task
+    s.cluster[r] = c
+    s.begin[r] = begin
+    s.known[r] = 0.0
     s.next_row[r] = s.head[task]
     s.head[task] = r
     s.counts[ROWS] = r + 1
@@ -420,7 +425,9 @@ def add_row(given: Given, s: State, task: int, c: int, begin: float) -> int:
 def forget_data(given: Given, s: State, r: int) -> None:
     """The row waits for all data of its parents."""
     parents = given.start[s.task[r] + 1] - given.start[s.task[r]]
-    s.state[r], s.ready[r], s.missing[r] = WAITS, np.inf, parents
+    s.state[r] = WAITS
+    s.ready[r] = np.inf
+    s.missing[r] = parents
     s.best[s.at[r] : s.at[r] + parents] = np.inf
 
 
@@ -470,7 +477,9 @@ def start_rows(given: Given, s: State, c: int) -> None:
         if node == given.first[c + 1]:
             return
         s.in_line[c] = pop(s.line_key[c], s.line[c], s.in_line[c])
-        s.state[r], s.node[r], s.end[r] = RUNS, -1, s.times[NOW] + run_s
+        s.state[r] = RUNS
+        s.node[r] = -1
+        s.end[r] = s.times[NOW] + run_s
         if run_s > 0.0:
             s.node[r] = node
             s.nodes[BUSY, node] = r
@@ -488,7 +497,8 @@ def end_row(g: Game, s: State, r: int) -> None:
         s.nodes[BUSY, s.node[r]] = -1
     s.times[CPU_ENDED] += given.run_s[i, s.cluster[r]]
     s.counts[LEFT] -= 1 if s.ended[i] == 0 else 0
-    s.alive[i], s.ended[i] = s.alive[i] - 1, s.ended[i] + 1
+    s.alive[i] = s.alive[i] - 1
+    s.ended[i] = s.ended[i] + 1
     for k in range(planned.edge_start[i], planned.edge_start[i + 1]):
         x = s.head[planned.child[k]]
         while x >= 0:
@@ -505,8 +515,11 @@ def push(keys: Floats, values: Ints, size: int, key: float, value: int) -> int:
         up = (k - 1) // 2
         if keys[up] < key or (keys[up] == key and values[up] <= value):
             break
-        keys[k], values[k], k = keys[up], values[up], up
-    keys[k], values[k] = key, value
+        keys[k] = keys[up]
+        values[k] = values[up]
+        k = up
+    keys[k] = key
+    values[k] = value
     return size + 1
 
 
@@ -526,6 +539,9 @@ def pop(keys: Floats, values: Ints, size: int) -> int:
             down += 1
         if key < keys[down] or (key == keys[down] and value <= values[down]):
             break
-        keys[k], values[k], k = keys[down], values[down], down
-    keys[k], values[k] = key, value
+        keys[k] = keys[down]
+        values[k] = values[down]
+        k = down
+    keys[k] = key
+    values[k] = value
     return last

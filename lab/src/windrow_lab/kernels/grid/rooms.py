@@ -183,12 +183,10 @@ def put(given: Given, plan: Plan, task: int, p: int) -> int:
     c = int(np.searchsorted(given.first, p, side="right")) - 1
     run_s = given.run_s[task, c]
     begin = first_room(plan, p, ready_on(given, plan, task, c, p), run_s)
-    plan.processor[task], plan.cluster[task], plan.begin[task], plan.end[task] = (
-        p,
-        c,
-        begin,
-        begin + run_s,
-    )
+    plan.processor[task] = p
+    plan.cluster[task] = c
+    plan.begin[task] = begin
+    plan.end[task] = begin + run_s
     plan.touched[c] = max(plan.touched[c], p - given.first[c] + 1)
     occupy(plan, p, begin, begin + run_s)
     if plan.gaps[1] == 0:
@@ -201,10 +199,12 @@ def measure(given: Given, plan: Plan, c: int) -> None:
     """Find the two least of the cluster's `free` again."""
     untouched = given.first[c] + plan.touched[c]
     left = given.first[c + 1] - untouched
-    plan.least[c, 0], plan.least[c, 1] = 0.0 if left > 0 else np.inf, 0.0 if left > 1 else np.inf
+    plan.least[c, 0] = 0.0 if left > 0 else np.inf
+    plan.least[c, 1] = 0.0 if left > 1 else np.inf
     for p in range(given.first[c], untouched if left < 2 else 0):
         if plan.free[p] < plan.least[c, 0]:
-            plan.least[c, 1], plan.least[c, 0] = plan.least[c, 0], plan.free[p]
+            plan.least[c, 1] = plan.least[c, 0]
+            plan.least[c, 0] = plan.free[p]
         else:
             plan.least[c, 1] = min(plan.least[c, 1], plan.free[p])
 
@@ -220,7 +220,9 @@ def occupy(plan: Plan, p: int, begin: float, end: float) -> None:
     while g >= 0 and not (plan.gap[g, 0] <= begin and end <= plan.gap[g, 1]):
         g = plan.after[g]
     if g < 0:
-        plan.gap[n, 0], plan.gap[n, 1], plan.free[p] = plan.free[p], begin, end
+        plan.gap[n, 0] = plan.free[p]
+        plan.gap[n, 1] = begin
+        plan.free[p] = end
     elif plan.gap[g, 0] == begin:
         plan.gap[g, 0] = end
         return

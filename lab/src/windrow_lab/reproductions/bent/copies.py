@@ -4,6 +4,7 @@ rules that ship."""
 import heapq
 import random
 from collections.abc import Iterator
+from dataclasses import dataclass
 from math import inf
 
 from windrow.agent.data.replicas import Replicas
@@ -23,6 +24,16 @@ def wiping(mtbf_s: float, seed: int, nodes: int) -> list[Iterator[float]]:
     return [times(random.Random(f"{seed} {node}")) for node in range(nodes)]
 
 
+@dataclass(slots=True)
+class _Node:
+    """What a node is at: a pipeline, how many of its stages are done and of how many there is a
+    replica."""
+
+    volume: str
+    done: int
+    kept: int
+
+
 def done_s(
     rule: str,
     copy_s: float,
@@ -40,41 +51,64 @@ def done_s(
     runs, and at the end of a copy.
     """
     replicas = Replicas(rule)
-    left = width
-    wipes = wiping(mtbf_s, seed, nodes)
-    wiped = [next(times) for times in wipes]
-    # done, as of the last replica, and whose
-    stage = [depth] * nodes
-    kept = [0] * nodes
-    volume = [""] * nodes
+    wipes = [_Wipes(times) for times in wiping(mtbf_s, seed, nodes)]
+    at = [_Node("", depth, 0) for _ in range(nodes)]  # as if a pipeline were over
+    pipelines = iter(range(width, 0, -1))
     busy = [(0.0, node, "over", 0.0) for node in range(nodes)]
-    end = link = 0.0
+    end = 0.0
+    link = 0.0
     while busy:
         now, node, what, since = heapq.heappop(busy)
-        is_wiped = wiped[node] <= now and what in ("task", "copy")
-        if is_wiped and what == "task":
-            now = max(since, wiped[node])
-        while wiped[node] <= now:
-            wiped[node] = next(wipes[node])
+        mine = at[node]
+        now, is_wiped = wipes[node].seen(what, since, now)
         replicas.passed(now - since)
-        follows = "task", now + RUN_S
-        if is_wiped:
-            replicas.lost(volume[node])
-            stage[node] = kept[node]
-            if kept[node]:  # its replica is copied back
-                link = max(link, now) + copy_s
-                follows = "restored", link
-        elif what == "copy":
-            kept[node] = stage[node]
-            replicas.copied(volume[node], now - since)
-        elif what == "task":
-            stage[node], end = stage[node] + 1, max(end, now)
-            if replicas.wants(volume[node], RUN_S, RUN_S * (depth - stage[node])):
-                link = max(link, now) + copy_s
-                follows = "copy", link
-        if stage[node] == depth:
-            if not left:
+        if what == "task" and not is_wiped:
+            end = max(end, now)
+        follows = _ended(mine, what, is_wiped, replicas, now - since, depth)
+        if mine.done == depth:
+            following = next(pipelines, None)
+            if following is None:
                 continue
-            left, stage[node], kept[node], volume[node] = left - 1, 0, 0, str(left)
-        heapq.heappush(busy, (follows[1], node, follows[0], now))
+            at[node] = _Node(str(following), 0, 0)
+        if follows == "task":
+            heapq.heappush(busy, (now + RUN_S, node, follows, now))
+        else:
+            link = max(link, now) + copy_s
+            heapq.heappush(busy, (link, node, follows, now))
     return end
+
+
+def _ended(
+    mine: _Node, what: str, is_wiped: bool, replicas: Replicas, took_s: float, depth: int
+) -> str:
+    """What a node does next, and what is left of its pipeline, when something has ended there."""
+    if is_wiped:
+        replicas.lost(mine.volume)
+        mine.done = mine.kept
+        if mine.kept:  # its replica is copied back
+            return "restored"
+    elif what == "copy":
+        mine.kept = mine.done
+        replicas.copied(mine.volume, took_s)
+    elif what == "task":
+        mine.done += 1
+        if replicas.wants(mine.volume, RUN_S, RUN_S * (depth - mine.done)):
+            return "copy"
+    return "task"
+
+
+class _Wipes:
+    """When the disk of a node is wiped next."""
+
+    def __init__(self, times: Iterator[float]) -> None:
+        self._times = times
+        self._next_s = next(times)
+
+    def seen(self, what: str, since: float, now: float) -> tuple[float, bool]:
+        """When something ends that ran since then, and whether the disk was wiped meanwhile."""
+        is_wiped = self._next_s <= now and what in ("task", "copy")
+        if is_wiped and what == "task":
+            now = max(since, self._next_s)
+        while self._next_s <= now:
+            self._next_s = next(self._times)
+        return now, is_wiped

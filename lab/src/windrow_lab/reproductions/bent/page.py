@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from math import inf, isfinite
 from typing import TYPE_CHECKING, Any
@@ -25,29 +25,16 @@ _TEXTS = paper.Texts("bent")
 _PRINTED = paper.printed("bent")
 _SHOWN = (ALL_BATCH, SLICE, MINIMAL)
 Times = Mapping[str, Sequence[float]]
-Failing = Sequence[Times]
 
 
 def report(plan: paper.PaperPlan, found: Sequence[Any]) -> paper.Report:
     """What the calls came to."""
-    cut = len(SWEEPS) * len(BASELINES)
-    many = len(BASELINES)
-    points = [point for each in found[:cut] for point in each]
-    baselines = dict(zip(BASELINES, found[cut : cut + many], strict=True))
-    failing = found[cut + many : -2]
-    counted = found[-2]
-    measured = found[-1]
-    numbers = {name: [value] for name, value in (*counted.items(), *arithmetic(measured))}
-    numbers |= {
-        f"time {work} {one}": times
-        for work, each in baselines.items()
-        for one, times in each.items()
-    }
-    numbers |= {name: [value] for name, value in (*exact(), *lost(points), *crossovers(failing))}
+    played = _Played.of(found)
+    numbers = _numbers(played)
     said = paper.bounded_claims(_PRINTED["claims"]["said"], partial(_measured, numbers))
     ways = ("simulation", "Bent's model", "as printed")
     first = "; ".join(f"{way} {numbers[f'loss any three {way}'][0]:.1f} %" for way in ways)
-    figures = [_picture(name, work, points) for name in SWEEPS for work in BASELINES]
+    figures = [_picture(name, work, played.points) for name in SWEEPS for work in BASELINES]
     title, lead = _TEXTS["head"]
     return paper.Report(
         plan,
@@ -60,12 +47,56 @@ def report(plan: paper.PaperPlan, found: Sequence[Any]) -> paper.Report:
         "every third point and few seeds. --full runs them all.",
         [
             _TEXTS.claims(said),
-            *_blocks(numbers, baselines, failing, measured),
+            _baselines_block(played),
+            _losses_block(numbers),
+            _failures_block(played),
+            _bound_block(numbers),
+            _roles_block(played),
             paper.Gallery("Figures 4.20 to 4.27", "", figures),
             paper.Listing("What cannot be checked", _TEXTS["open"]["lines"]),
         ],
-        _facts(said, numbers, points),
+        _facts(said, numbers, played.points),
     )
+
+
+@dataclass(frozen=True)
+class _Played:
+    """What the calls gave, by what they were for (see `plan_bent`)."""
+
+    points: Sequence[Point]
+    baselines: Mapping[str, Times]
+    failing: Sequence[Times]
+    counted: Mapping[str, float]
+    measured: Times
+
+    @staticmethod
+    def of(found: Sequence[Any]) -> _Played:
+        """In the order of the calls."""
+        *rest, counted, measured = found
+        sweeps = len(SWEEPS) * len(BASELINES)
+        failures = sweeps + len(BASELINES)
+        return _Played(
+            points=[point for each in rest[:sweeps] for point in each],
+            baselines=dict(zip(BASELINES, rest[sweeps:failures], strict=True)),
+            failing=rest[failures:],
+            counted=counted,
+            measured=measured,
+        )
+
+
+def _numbers(played: _Played) -> dict[str, list[float]]:
+    """All that claims may name."""
+    single = (
+        *played.counted.items(),
+        *arithmetic(played.measured),
+        *exact(),
+        *lost(played.points),
+        *crossovers(played.failing),
+    )
+    numbers = {name: [value] for name, value in single}
+    for work, each in played.baselines.items():
+        numbers |= {f"time {work} {one}": [*times] for one, times in each.items()}
+    return numbers
 
 
 def _measured(numbers: Mapping[str, list[float]], one: Mapping[str, Any]) -> list[float]:
@@ -96,127 +127,131 @@ def lost(points: Sequence[Point]) -> Iterator[tuple[str, float]]:
     for sweep in (*SWEEPS, "any"):
         for kind, names in kinds.items():
             some = [
-                p
-                for p in points
-                if sweep in (p.sweep, "any") and p.workload in names and len(p.times) > 1
+                point.losses
+                for point in points
+                if sweep in (point.sweep, "any")
+                and point.workload in names
+                and len(point.times) > 1
             ]
             for choice in CHOICES:
-                yield (
-                    f"loss {sweep} {kind} {choice}",
-                    max((p.losses[choice] for p in some), default=0.0),
-                )
+                greatest = max((losses[choice] for losses in some), default=0.0)
+                yield f"loss {sweep} {kind} {choice}", greatest
 
 
-def crossovers(failing: Failing) -> Iterator[tuple[str, float]]:
+def crossovers(failing: Sequence[Times]) -> Iterator[tuple[str, float]]:
     """From which rate on AllBatch is ahead of Slice, in simulation and in the model."""
     mixed = BASELINES["mixed"]
     places = [replace(WHERE, failures_per_s=rate) for rate in RATES]
     seen = [np.mean(each[SLICE]) > np.mean(each[ALL_BATCH]) for each in failing]
-    told = [
+    modelled = [
         run_time_s(SLICE, mixed, where) > run_time_s(ALL_BATCH, mixed, where) for where in places
     ]
-    for name, behind in (("4.28 crossover", seen), ("4.28 model", told)):
-        yield (
-            name,
-            1e6
-            * min((rate for rate, is_so in zip(RATES, behind, strict=True) if is_so), default=inf),
-        )
+    for name, is_behind in (("4.28 crossover", seen), ("4.28 model", modelled)):
+        rates = (rate for rate, behind in zip(RATES, is_behind, strict=True) if behind)
+        yield name, 1e6 * min(rates, default=inf)
 
 
 def arithmetic(measured: Times) -> Iterator[tuple[str, float]]:
     """Chapter 2 from the tables that are printed."""
-    rows = [(measured[name], _PRINTED["roles"][name]) for name in measured if name != "amanda"]
-    yield (
-        "2.4 difference",
-        max(abs(a - b) for ours, said in rows for a, b in zip(ours, said, strict=False)),
-    )
-    for name, row in measured.items():
-        yield from zip(
-            (f"2.3 {name} 1", f"2.3 {name} 256", f"2.4 {name} 1", f"2.5 {name}"),
-            row[12:16],
-            strict=True,
-        )
+    yield from _roles(measured)
     yield from _tables(measured)
-    ratios = _PRINTED["ratios"].values()
-    yield (
-        "2.5 cpu/io",
-        100
-        * max(max(0.0, abs(instr / mb - ratio) - 1) / ratio for instr, mb, _, ratio, _ in ratios),
-    )
-    yield (
-        "2.5 instr/op",
-        float(sum(int(instr * 2**20 / ops / 1000) != k for instr, _, ops, _, k in ratios)),
-    )
-    nodes: dict[str, list[float]] = {"real": [], "cpu": []}
+    yield from _ratios()
+    yield from _widths()
+
+
+def _roles(measured: Times) -> Iterator[tuple[str, float]]:
+    """Table 2.4, and caches (figures 2.3 to 2.5)."""
+    rows = [(measured[name], _PRINTED["roles"][name]) for name in measured if name != "amanda"]
+    pairs = (pair for ours, said in rows for pair in zip(ours, said, strict=False))
+    yield "2.4 difference", max(abs(ours - said) for ours, said in pairs)
+    for name, row in measured.items():
+        what = (f"2.3 {name} 1", f"2.3 {name} 256", f"2.4 {name} 1", f"2.5 {name}")
+        yield from zip(what, row[12:16], strict=True)
+
+
+def _ratios() -> Iterator[tuple[str, float]]:
+    """Table 2.5: what is printed of ratios follows from what is printed of counts."""
+    rows = _PRINTED["ratios"].values()
+    off = [max(0.0, abs(instr / mb - ratio) - 1) / ratio for instr, mb, _, ratio, _ in rows]
+    yield "2.5 cpu/io", 100 * max(off)
+    wrong = [int(instr * 2**20 / ops / 1000) != k for instr, _, ops, _, k in rows]
+    yield "2.5 instr/op", float(sum(wrong))
+
+
+def _widths() -> Iterator[tuple[str, float]]:
+    """Figure 2.7: how many nodes keep links of these rates busy, of the application with fewest."""
+    real: list[float] = []
+    cpu: list[float] = []
     for name, facts in applications().items():
         endpoint = _PRINTED["roles"][name][1]
-        real_s = sum(stage["real_s"] for stage in facts["stages"].values())
-        instructions = sum(sum(stage["minstr"]) for stage in facts["stages"].values())
-        nodes["real"].append(real_s / endpoint)
-        nodes["cpu"].append(instructions / 2000 / endpoint)
-    yield from (
-        (f"2.7 {base} {rate}", rate * min(nodes[base])) for base in nodes for rate in (1, 12, 1500)
-    )
+        stages = facts["stages"].values()
+        real.append(sum(stage["real_s"] for stage in stages) / endpoint)
+        cpu.append(sum(sum(stage["minstr"]) for stage in stages) / 2000 / endpoint)
+    for base, nodes in (("real", real), ("cpu", cpu)):
+        for rate in (1, 12, 1500):
+            yield f"2.7 {base} {rate}", rate * min(nodes)
 
 
 def _tables(measured: Times) -> Iterator[tuple[str, float]]:
     """Tables 2.1 to 2.3: the greatest difference of any application."""
-    volumes, operations, totals = (_PRINTED[one] for one in ("volumes", "operations", "totals"))
-    ratios = {name: _PRINTED["ratios"][f"{name}-{stage}"] for name, stage in totals.items()}
-    moved = {name: (row[16:28], row[28:]) for name, row in measured.items()}
-    yield (
-        "2.1 difference",
-        max(abs(volume[1] - ratios[name][1]) for name, (volume, _) in moved.items()),
-    )
-    yield (
-        "2.1 operations",
-        100 * max(abs(sum(ops) / ratios[name][2] - 1) for name, (_, ops) in moved.items()),
-    )
-    pairs = (
-        (a, b)
-        for name, (volume, _) in moved.items()
-        for a, b in zip(volume, volumes[name], strict=True)
-    )
-    yield "2.2 difference", max(abs(a - b) for a, b in pairs if b >= 0)
-    kinds = (
-        (a - b, sum(ops))
-        for name, (_, ops) in moved.items()
-        for a, b in zip(ops, operations[name], strict=True)
-    )
-    yield "2.3 difference", 100 * max(abs(off) / total for off, total in kinds)
+    volumes = []
+    operations = []
+    all_volumes = []
+    all_kinds = []
+    for name, row in measured.items():
+        ratios = _PRINTED["ratios"][f"{name}-{_PRINTED['totals'][name]}"]
+        volume = row[16:28]
+        kinds = row[28:]
+        volumes.append(abs(volume[1] - ratios[1]))
+        operations.append(abs(sum(kinds) / ratios[2] - 1))
+        pairs = zip(volume, _PRINTED["volumes"][name], strict=True)
+        all_volumes += [abs(ours - said) for ours, said in pairs if said >= 0]
+        pairs = zip(kinds, _PRINTED["operations"][name], strict=True)
+        all_kinds += [abs((ours - said) / sum(kinds)) for ours, said in pairs]
+    yield "2.1 difference", max(volumes)
+    yield "2.1 operations", 100 * max(operations)
+    yield "2.2 difference", max(all_volumes)
+    yield "2.3 difference", 100 * max(all_kinds)
 
 
-def _blocks(
-    numbers: Mapping[str, Sequence[float]],
-    baselines: Mapping[str, Times],
-    failing: Failing,
-    measured: Times,
-) -> Iterator[Block]:
-    rows = [_row(work, times, work, 0.0) for work, times in baselines.items()]
-    yield _TEXTS.block("baselines", ("", *_SHOWN), rows)
+def _baselines_block(played: _Played) -> Block:
+    rows = [_row(work, times, work, 0.0) for work, times in played.baselines.items()]
+    return _TEXTS.block("baselines", ("", *_SHOWN), rows)
+
+
+def _losses_block(numbers: Mapping[str, Sequence[float]]) -> Block:
     rows = []
     for one, said in SWEEPS.items():
         for work in BASELINES:
             losses = (f"{numbers[f'loss {one} {work} {by}'][0]:.1f}" for by in CHOICES)
             rows.append((f"{said['figure']} {work}", f"{said['most']}", *losses))
-    yield _TEXTS.block("losses", ("", "print", *CHOICES), rows)
+    return _TEXTS.block("losses", ("", "print", *CHOICES), rows)
+
+
+def _failures_block(played: _Played) -> Block:
     rows = [
         _row(f"{1e6 * rate:g}", times, "mixed", rate)
-        for rate, times in zip(RATES, failing, strict=True)
+        for rate, times in zip(RATES, played.failing, strict=True)
     ]
-    yield _TEXTS.block("failures", ("rate", *_SHOWN), rows, runs=len(failing[0][SLICE]))
+    return _TEXTS.block("failures", ("rate", *_SHOWN), rows, runs=len(played.failing[0][SLICE]))
+
+
+def _bound_block(numbers: Mapping[str, Sequence[float]]) -> Block:
     ways = ("remote", "standalone", "standalone warm", "both", "both warm")
     rows = []
-    for name, link in ((name, link) for name in applications() for link in ("far", "near")):
-        cells = (f"{numbers[f'3.7 {name} {way} {link}'][0] / 3600:,.1f}" for way in ways)
-        rows.append((f"{name}, home {link}", *cells))
-    yield _TEXTS.block("bound", ("", *ways), rows)
-    both = [(name, row, _PRINTED["roles"][name]) for name, row in measured.items()]
-    rows = [
-        (name, *(f"{ours[k]:,.2f} / {said[k]:,.2f}" for k in (1, 5, 9)))
-        for name, ours, said in both
-    ]
-    yield _TEXTS.block("roles", ("", "endpoint", "pipeline", "batch"), rows)
+    for name in applications():
+        for link in ("far", "near"):
+            cells = (f"{numbers[f'3.7 {name} {way} {link}'][0] / 3600:,.1f}" for way in ways)
+            rows.append((f"{name}, home {link}", *cells))
+    return _TEXTS.block("bound", ("", *ways), rows)
+
+
+def _roles_block(played: _Played) -> Block:
+    rows = []
+    for name, ours in played.measured.items():
+        said = _PRINTED["roles"][name]
+        rows.append((name, *(f"{ours[k]:,.2f} / {said[k]:,.2f}" for k in (1, 5, 9))))
+    return _TEXTS.block("roles", ("", "endpoint", "pipeline", "batch"), rows)
 
 
 def _row(label: str, times: Times, workload: str, rate: float) -> tuple[str, ...]:
@@ -235,11 +270,7 @@ def _picture(name: str, workload: str, points: Sequence[Point]) -> paper.Picture
     said = SWEEPS[name]
     texts = _TEXTS["figures"]
     here = [point for point in points if (point.sweep, point.workload) == (name, workload)]
-    rates: dict[str, list[float]] = {one: [] for one in ALLOCATIONS}
-    for point in here:
-        for one, values in rates.items():
-            values.append(3600 * point.jobs / point.times[one] if one in point.times else np.nan)
-    shown = {one: values for one, values in rates.items() if not np.isnan(values).all()}
+    shown = _rates(here)
 
     def draw(axes: Axes) -> None:
         axes.set_xscale("linear" if 0 in said["x"] else "log")
@@ -247,12 +278,22 @@ def _picture(name: str, workload: str, points: Sequence[Point]) -> paper.Picture
             axes.plot([point.x for point in here], values, marker=mark, label=one)
 
     title = texts["title"].format(figure=said["figure"], workload=workload)
-    lines = tuple(
-        (f"{p.x:g}", *("–" if np.isnan(v[k]) else short(v[k]) for v in shown.values()))
-        for k, p in enumerate(here)
-    )
-    block = Block(title, texts["words"].format(axis=said["axis"]), (said["axis"], *shown), lines)
+    lines = []
+    for k, point in enumerate(here):
+        cells = ("–" if np.isnan(values[k]) else short(values[k]) for values in shown.values())
+        lines.append((f"{point.x:g}", *cells))
+    words = texts["words"].format(axis=said["axis"])
+    block = Block(title, words, (said["axis"], *shown), tuple(lines))
     return paper.Picture(chart(draw, title, x=said["axis"], y="jobs per hour"), block)
+
+
+def _rates(points: Sequence[Point]) -> dict[str, list[float]]:
+    """Jobs an hour at each point, under each allocation that is possible at one of them."""
+    rates = {
+        one: [3600 * p.jobs / p.times[one] if one in p.times else np.nan for p in points]
+        for one in ALLOCATIONS
+    }
+    return {one: values for one, values in rates.items() if not np.isnan(values).all()}
 
 
 PAPER = paper.Paper(plan_bent, report, "own workloads and environment", needs=("matplotlib",))

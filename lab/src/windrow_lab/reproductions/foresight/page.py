@@ -101,13 +101,14 @@ def _all_findings(results: ForesightResults) -> list[str]:
 def _findings(group: CellGroup) -> Iterator[str]:
     cells = [cell for _, cell in group.cells]
     name = group.name
-    ahead = fmean(cell.against(name, cell.best) for cell in cells)
+    within = count([cell.is_within(name) for cell in cells])
+    ahead = percent(fmean(cell.against(name, cell.best) for cell in cells))
+    cheap = count([cell.is_cheap(name) for cell in cells])
     dearest = max(cell.cost(name) for cell in cells)
     yield (
-        f"{group.title}: at most 1 % above the best fixed strategy in "
-        f"{count([c.is_within(name) for c in cells])} "
-        f"cells, {percent(ahead)} on average; at most {COST} times the node-hours of glume in "
-        f"{count([c.is_cheap(name) for c in cells])}, {dearest:.2f} times in the worst."
+        f"{group.title}: at most 1 % above the best fixed strategy in {within} "
+        f"cells, {ahead} on average; at most {COST} times the node-hours of glume in "
+        f"{cheap}, {dearest:.2f} times in the worst."
     )
     if group.is_printed:
         lost_in_print = [(text, c) for text, c in group.cells if c.glume_loses_in_print]

@@ -19,6 +19,7 @@ Law: the last four run what is run in `grid` as well, by other strategies; so wh
 with is there already and is not run again (`BESIDE`).
 """
 
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -29,7 +30,8 @@ from windrow.foresight.courses import KINDS
 from windrow.foresight.strategy import Foresight
 from windrow.strategies import Strategy
 from windrow_lab.campaign.campaign import BatchRules, Campaign
-from windrow_lab.reproductions.cases import SUBMIT_S, find_cases, find_log, missing_log
+from windrow_lab.campaign.sources import LogSource, WorkflowSource
+from windrow_lab.reproductions.cases import SUBMIT_S, Cases, find_cases, find_log, missing_log
 from windrow_lab.reproductions.foresight.decision_times import measure_decisions
 from windrow_lab.reproductions.foresight.oracle import HINDSIGHT, Oracle
 from windrow_lab.reproductions.paper import PaperPlan, Wishes
@@ -86,62 +88,48 @@ def plan_foresight(data: str | Path | None, *, full: bool) -> PaperPlan:
     Not `full`: seven times in the week.
     """
     found = find_cases(data)
-    fixed: tuple[Strategy, ...] = tuple(STRATEGIES[name] for name in RIVALS)
-    seven = SUBMIT_S[::_EVERY]
-    if full:
-        times = SUBMIT_S[::_EVERY_OF_FULL]
-    else:
-        times = seven
-    all_of_them = (*fixed, Foresight())
-    grid = Campaign(
-        "grid", found.logs, found.workflows, times, all_of_them, requests=("accurate", "actual")
-    )
-    actual = replace(grid, requests=("actual",), submit_s=seven)
-    # Workflows of 250 tasks, short and medium: where queues matter most.
-    some = replace(
-        actual,
-        workflows=tuple(
-            w for w in grid.workflows if w.name.endswith(("-250-short", "-250-medium"))
-        ),
-    )
-    few = replace(some, submit_s=seven if full else seven[::2])
     others = tuple(log for name in _OTHERS if (log := find_log(name, data)))
-    campaigns = (
-        grid,
-        *(
-            replace(
-                some,
-                name=f"weeks-{log.name}",
-                logs=(log,),
-                submit_s=_times(_WEEKS[log.name], full=full),
-            )
-            for log in some.logs
-            if log.path
-        ),
-        *(
-            [replace(some, name="logs", logs=others, submit_s=_times(_WEEKS_OF_OTHERS, full=full))]
-            if others
-            else []
-        ),
-        replace(some, name="easy", rules=(BatchRules("easy"),)),
-        replace(some, name="noise", noise=_NOISE, strategies=(*fixed, Foresight(), TOLD)),
-        replace(actual, name="hindsight", strategies=(HINDSIGHT,)),
-        replace(few, name="oracle", strategies=(Oracle(),)),
-        replace(some, name="objectives", strategies=OBJECTIVES),
-        replace(few, name="ablation", strategies=ABLATIONS),
-    )
-    missing = [
-        missing_log(name, "it is left out")
-        for name in _OTHERS
-        if name not in {log.name for log in others}
-    ]
+    there = {log.name for log in others}
+    missing = [missing_log(name, "it is left out") for name in _OTHERS if name not in there]
     return PaperPlan(
         "full" if full else "quick",
-        campaigns,
+        tuple(_campaigns(found, others, full=full)),
         (*found.stand_ins, *missing),
         (partial(measure_decisions, data, full=full),),
         "timing decisions in a long queue",
     )
+
+
+def _campaigns(found: Cases, others: tuple[LogSource, ...], *, full: bool) -> Iterator[Campaign]:
+    """In the order of the table above; `others` are the logs that judge alone."""
+    fixed: tuple[Strategy, ...] = tuple(STRATEGIES[name] for name in RIVALS)
+    every = (*fixed, Foresight())
+    seven = SUBMIT_S[::_EVERY]
+    times = SUBMIT_S[::_EVERY_OF_FULL] if full else seven
+    both = ("accurate", "actual")
+    grid = Campaign("grid", found.logs, found.workflows, times, every, requests=both)
+    yield grid
+    actual = replace(grid, requests=("actual",), submit_s=seven)
+    some = replace(actual, workflows=tuple(filter(_is_middle, grid.workflows)))
+    few = replace(some, submit_s=seven if full else seven[::2])
+    for log in some.logs:
+        if log.path:
+            weeks = _times(_WEEKS[log.name], full=full)
+            yield replace(some, name=f"weeks-{log.name}", logs=(log,), submit_s=weeks)
+    if others:
+        weeks = _times(_WEEKS_OF_OTHERS, full=full)
+        yield replace(some, name="logs", logs=others, submit_s=weeks)
+    yield replace(some, name="easy", rules=(BatchRules("easy"),))
+    yield replace(some, name="noise", noise=_NOISE, strategies=(*every, TOLD))
+    yield replace(actual, name="hindsight", strategies=(HINDSIGHT,))
+    yield replace(few, name="oracle", strategies=(Oracle(),))
+    yield replace(some, name="objectives", strategies=OBJECTIVES)
+    yield replace(few, name="ablation", strategies=ABLATIONS)
+
+
+def _is_middle(workflow: WorkflowSource) -> bool:
+    """Of 250 tasks, short or medium: where queues matter most."""
+    return workflow.name.endswith(("-250-short", "-250-medium"))
 
 
 def _times(weeks: tuple[int, ...], *, full: bool) -> tuple[int, ...]:

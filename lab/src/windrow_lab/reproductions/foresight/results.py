@@ -231,22 +231,23 @@ def _cells(rows: Iterable[Mapping[str, object]], length: Callable[[str], str]) -
     by_cell: dict[Key, dict[str, dict[Run, RunFigures]]] = {}
     for row in rows:
         workflow = str(row["workflow"])
-        at = cast(int, row["submit_s"])
-        seed = cast(int, row["seed"])
         key = (str(row["log"]), str(row["requests"]), str(row["policy"]), length(workflow))
         runs = by_cell.setdefault(key, {}).setdefault(str(row["strategy"]), {})
         if row["error"] is None:
-            runs[workflow, at, seed] = _figures(row)
+            at = cast(int, row["submit_s"])
+            runs[workflow, at, cast(int, row["seed"])] = _figures(row)
     order = [*LENGTHS, "all"]
-    keys = sorted(by_cell, key=lambda key: (*key[:3], order.index(key[3])))
     cells = []
-    for key in keys:
-        shared = sorted(set.intersection(*map(set, by_cell[key].values())))
-        if shared:
-            cells.append(
-                RunsCell(
-                    *key,
-                    {name: {run: of[run] for run in shared} for name, of in by_cell[key].items()},
-                )
-            )
+    for key in sorted(by_cell, key=lambda key: (*key[:3], order.index(key[3]))):
+        shared = _shared_runs(by_cell[key])
+        if any(shared.values()):
+            cells.append(RunsCell(*key, shared))
     return cells
+
+
+def _shared_runs(
+    by_strategy: Mapping[str, Mapping[Run, RunFigures]],
+) -> dict[str, dict[Run, RunFigures]]:
+    """Of each strategy, the runs that no strategy failed in."""
+    shared = sorted(set.intersection(*map(set, by_strategy.values())))
+    return {name: {run: of[run] for run in shared} for name, of in by_strategy.items()}

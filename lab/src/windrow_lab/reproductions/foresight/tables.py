@@ -42,17 +42,16 @@ def groups(results: ForesightResults) -> list[CellGroup]:
     """All cells in which foresight meets every fixed strategy; groups without cells are left
     out."""
     found = results.cells
-    grid = [(_label(cell), cell) for cell in found["grid"]]
-    judges = [
-        (_short(cell, "later" if name.startswith("weeks") else ""), cell)
-        for name, cells in found.items()
-        if name.startswith("weeks-") or name in ("logs", "easy")
-        for cell in cells
-    ]
+    tuned = tuple((_label(cell), cell) for cell in found["grid"])
+    judges: list[tuple[str, RunsCell]] = []
+    for name, cells in found.items():
+        is_later = name.startswith("weeks-")
+        if is_later or name in ("logs", "easy"):
+            judges += [(_short(cell, "later" if is_later else ""), cell) for cell in cells]
     noisy = tuple((_short(cell), cell) for cell in found["noise"])
     words: dict[str, tuple[str, str]] = TEXTS["groups"]
     all_of_them = (
-        CellGroup(*words["tuned"], tuple(grid), is_printed=True),
+        CellGroup(*words["tuned"], tuned, is_printed=True),
         CellGroup(*words["judged"], tuple(judges)),
         CellGroup(*words["noisy"], noisy),
         CellGroup(*words["told"], noisy, TOLD.name),
@@ -67,19 +66,33 @@ def blocks(results: ForesightResults) -> list[Block]:
         tables += [_makespans(group), _asked(group)]
         if group.name == OURS:
             tables.append(_wins(group))
-    tables += [_jobs(results), _configurations(results), *_distances(results)]
-    ablated = sum(len(cell.runs) for cell in results.cells["ablation"])
+    tables += [
+        _jobs(results),
+        _configurations(results),
+        *_distances(results),
+        _objectives(results),
+        _ablation(results),
+        _decisions(results),
+    ]
+    return [block for block in tables if block.rows]
+
+
+def _ablation(results: ForesightResults) -> Block:
     changes = (
         (change, percent(change.makespan), percent(change.worst))
         for change in results.changes("ablation")
     )
-    tables += [_objectives(results), TEXTS.table("ablation", changes, runs=ablated)]
-    queue = "".join(
-        f" with {d.waiting} jobs in the queue of {d.nodes} nodes" for d in results.decisions[:1]
-    )
+    ablated = sum(len(cell.runs) for cell in results.cells["ablation"])
+    return TEXTS.table("ablation", changes, runs=ablated)
+
+
+def _decisions(results: ForesightResults) -> Block:
+    queue = ""
+    if results.decisions:
+        first = results.decisions[0]
+        queue = f" with {first.waiting} jobs in the queue of {first.nodes} nodes"
     times = ((times, len(times.decisions_s), max(times.decisions_s)) for times in results.decisions)
-    tables.append(TEXTS.table("decisions", times, queue=queue))
-    return [block for block in tables if block.rows]
+    return TEXTS.table("decisions", times, queue=queue)
 
 
 def _makespans(group: CellGroup) -> Block:
@@ -107,16 +120,15 @@ def _asked(group: CellGroup) -> Block:
     head = ("cell", "against glume", *printed, "here", "5 %", "node-hours", "1.1 times")
     rows = []
     for text, c in group.cells:
+        row = [text, percent(c.against(group.name, "glume"))]
         better = _met(c.is_better(group.name))
-        there = []
         if group.is_printed:
-            there = [
-                _pair(PRINTED_WINS[c.log, c.requests, c.length]),
-                better if c.glume_loses_in_print else "",
-            ]
-        here = [_pair(c.wins("glume", "zhang")), better if c.glume_loses else ""]
-        cost = [f"{c.cost(group.name):.2f}", _met(c.is_cheap(group.name))]
-        rows.append((text, percent(c.against(group.name, "glume")), *there, *here, *cost))
+            row.append(_pair(PRINTED_WINS[c.log, c.requests, c.length]))
+            row.append(better if c.glume_loses_in_print else "")
+        row.append(_pair(c.wins("glume", "zhang")))
+        row.append(better if c.glume_loses else "")
+        row += [f"{c.cost(group.name):.2f}", _met(c.is_cheap(group.name))]
+        rows.append(tuple(row))
     return TEXTS.block("asked", head, rows, group=group.title)
 
 
@@ -153,11 +165,10 @@ def _configurations(results: ForesightResults) -> Block:
 
 
 def _distances(results: ForesightResults) -> Iterator[Block]:
-    for campaign, knowing in (("hindsight", ("hindsight",)), ("oracle", ("oracle", BEST_KNOWN))):
-        if campaign == "hindsight":
-            base = "best fixed"
-        else:
-            base = "glume"
+    for campaign, base, knowing in (
+        ("hindsight", "best fixed", ("hindsight",)),
+        ("oracle", "glume", ("oracle", BEST_KNOWN)),
+    ):
         rows = []
         for cell in results.cells[campaign]:
             ours = (cell.best if base == "best fixed" else base, OURS)
@@ -202,31 +213,22 @@ def frontier(cell: RunsCell) -> str:
     spans = [cell.makespan_s(name) / 3600 for name in names]
     most_h = _FAR * min(costs)
     most_span = _FAR * min(spans)
+    places = list(zip(costs, spans, strict=True))
+    near = [(min(cost, most_h), min(span, most_span)) for cost, span in places]
 
     def draw(axes: Axes) -> None:
-        near = [
-            (min(cost, most_h), min(span, most_span))
-            for cost, span in zip(costs, spans, strict=True)
-        ]
         axes.plot(*zip(*sorted(near[: 1 + len(OBJECTIVES)]), strict=True), linewidth=1)
         for k, name in enumerate(names):
             axes.plot(*near[k], MARKERS[k], color=f"C{k}", label=_shown(name), clip_on=False)
 
-    far = {
-        name
-        for name, cost, span in zip(names, costs, spans, strict=True)
-        if cost > most_h or span > most_span
-    }
-    if far:
-        beyond = ", ".join(_shown(n) for n in cell.names if n in far)
-        edge = f" At the edge, beyond the scale: {beyond}."
-    else:
-        edge = ""
+    far = {name for name, at, shown in zip(names, places, near, strict=True) if at != shown}
     caption = (
         f"{cell.log}: each objective, joined by a line, and each fixed strategy, over "
-        f"{len(cell.runs)} runs. Lower and "
-        f"further left is better.{edge}"
+        f"{len(cell.runs)} runs. Lower and further left is better."
     )
+    if far:
+        beyond = ", ".join(_shown(name) for name in cell.names if name in far)
+        caption += f" At the edge, beyond the scale: {beyond}."
     return chart(draw, caption, height=4, x="mean node-hours", y="mean makespan, hours")
 
 

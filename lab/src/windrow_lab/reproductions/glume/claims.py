@@ -5,7 +5,7 @@ is within a quarter of the printed one, or within three points; if print gives t
 a synthetic log nothing can agree or differ.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from windrow_lab.reproductions.cases import BEATS
-from windrow_lab.reproductions.glume.results import Floats, GlumeResults
+from windrow_lab.reproductions.glume.results import Enhancement, Floats, GlumeResults
 from windrow_lab.reproductions.paper import Claim, printed
 
 _POINTS = 3.0
@@ -40,20 +40,19 @@ def _figure_5_2(r: GlumeResults) -> dict[str, float | None]:
     names = r.workflows("-250-")
     better = _means(r, "KTH", 128, "-250-", "individual")
     better = better[better > 0]
-    alone = np.concatenate(
-        [r.runs["KTH", "accurate", 128, name, "zhang"].individually for name in names]
-    )
+    runs = [r.runs["KTH", "accurate", 128, name, "zhang"] for name in names]
+    alone = np.concatenate([run.individually for run in runs])
     gains = np.concatenate([r.gains("KTH", "accurate", 128, name, "individual") for name in names])
+    one_job = _means(r, "KTH", 128, "-250-", "one-job")
+    by_level = _means(r, "KTH", 128, "-250-", "level-by-level")
     return {
         "individual_better": len(better),
         "individual_better_mean": float(better.mean()) if len(better) else None,
         "individual_better_most": float(better.max()) if len(better) else None,
         "zhang_task_by_task": _share(alone),
         "zhang_beats_individual": _share(gains[~alone] < 0) if len(gains) == len(alone) else None,
-        "one_job_similar": int((_means(r, "KTH", 128, "-250-", "one-job") > -BEATS).sum()),
-        "level_by_level_better": int(
-            (_means(r, "KTH", 128, "-250-", "level-by-level") >= BEATS).sum()
-        ),
+        "one_job_similar": int((one_job > -BEATS).sum()),
+        "level_by_level_better": int((by_level >= BEATS).sum()),
     }
 
 
@@ -72,22 +71,30 @@ def _figure_5_3(r: GlumeResults) -> dict[str, float | None]:
 
 def _enhanced(r: GlumeResults) -> Iterator[Claim]:
     rows = {(e.log, e.length, e.version): e for e in r.enhancements()}
-    for log, length, (improved, runs, by) in (row.values() for row in _PRINTED["section_5_3"]):
-        ours = rows[log, length, "2"]
-        agrees = _is_close(100 * improved / runs, 100 * ours.improved / max(1, ours.runs))
-        agrees = agrees and _is_close(by, ours.improvement)
-        what = f"runs of 250-{length} that enhancement 2 improves"
-        there = f"{improved} of {runs}, by {by} %"
-        here = f"{ours.improved} of {ours.runs}, by {ours.improvement:.2f} %"
-        yield Claim(f"5.3, {log}", what, there, here, agrees)
+    for log, length, there in (row.values() for row in _PRINTED["section_5_3"]):
+        yield _improved(rows[log, length, "2"], *there)
     for version in ("1", "3"):
-        mine = [e for e in rows.values() if e.version == version]
-        improved, worsened, total = (
-            sum(getattr(e, f) for e in mine) for f in ("improved", "worsened", "runs")
-        )
-        what = f"runs that enhancement {version} changes"
-        here = f"{improved} better, {worsened} worse, of {total:,}"
-        yield Claim("5.3", what, "none", here, improved + worsened <= total / 100)
+        yield _unchanged(version, [e for e in rows.values() if e.version == version])
+
+
+def _improved(ours: Enhancement, improved: int, runs: int, by: float) -> Claim:
+    """What enhancement 2 improves, beside how many runs of how many it does in print, and by how
+    much."""
+    share = 100 * ours.improved / max(1, ours.runs)
+    agrees = _is_close(100 * improved / runs, share) and _is_close(by, ours.improvement)
+    what = f"runs of 250-{ours.length} that enhancement 2 improves"
+    there = f"{improved} of {runs}, by {by} %"
+    here = f"{ours.improved} of {ours.runs}, by {ours.improvement:.2f} %"
+    return Claim(f"5.3, {ours.log}", what, there, here, agrees)
+
+
+def _unchanged(version: str, rows: Sequence[Enhancement]) -> Claim:
+    improved = sum(e.improved for e in rows)
+    worsened = sum(e.worsened for e in rows)
+    runs = sum(e.runs for e in rows)
+    what = f"runs that enhancement {version} changes"
+    here = f"{improved} better, {worsened} worse, of {runs:,}"
+    return Claim("5.3", what, "none", here, improved + worsened <= runs / 100)
 
 
 def _chapter_7(r: GlumeResults) -> dict[str, float | None]:
@@ -123,11 +130,10 @@ def _claim(row: Mapping[str, Any], ours: float | None, of: int) -> Claim:
     """What print has in `row` beside ours; `of` is how many workflows there are here."""
     where = row["where"]
     what = row["what"]
-    if ours is not None and (count := row.get("count")) is not None:
-        agrees = (2 * count > _OF) == (2 * ours > of)
-        if 2 * count == _OF:
-            agrees = abs(ours / of - count / _OF) <= 0.25
-        return Claim(where, what, f"{count} of {_OF}", f"{ours} of {of}", agrees)
+    count = row.get("count")
+    if ours is not None and count is not None:
+        there = f"{count} of {_OF}"
+        return Claim(where, what, there, f"{ours} of {of}", _is_same_side(count, ours, of))
     words = row.get("words") or f"{row['percent']} %"
     if ours is None:
         return Claim(where, what, words, "no such run", row.get("absent"))
@@ -139,3 +145,10 @@ def _claim(row: Mapping[str, Any], ours: float | None, of: int) -> Claim:
         case _:
             is_so = _is_close(row["percent"], ours)
     return Claim(where, what, words, f"{ours:.2f} %", is_so)
+
+
+def _is_same_side(printed: int, ours: float, of: int) -> bool:
+    """Whether it is the majority in both, or the minority; if it is half in print, about half."""
+    if 2 * printed == _OF:
+        return abs(ours / of - printed / _OF) <= 0.25
+    return (2 * printed > _OF) == (2 * ours > of)

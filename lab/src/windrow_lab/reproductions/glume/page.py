@@ -8,6 +8,7 @@ import pyarrow as pa
 
 from windrow.app.strategies import MEANINGS
 from windrow.report.page import Block
+from windrow_lab.reproductions.cases import logs_words
 from windrow_lab.reproductions.charts import FLOOR, grouped_bars
 from windrow_lab.reproductions.glume.claims import claims
 from windrow_lab.reproductions.glume.plan import RIVALS, GlumePlan, plan_wished
@@ -29,38 +30,42 @@ _TEXTS = Texts("glume")
 def report(plan: GlumePlan, tables: Sequence[pa.Table]) -> Report:
     """What the campaigns came to."""
     results = GlumeResults(plan, tables)
-    figures = results.figures()
     said = claims(results)
-    costs = results.costs()
-    meanings = "; ".join(f"{c.strategy}: {MEANINGS[c.strategy]}" for c in costs)
-    synthetic = ["Synthetic logs: nothing here can be compared with print."]
+    if results.is_synthetic:
+        findings = ["Synthetic logs: nothing here can be compared with print."]
+    else:
+        findings = _verdicts(results)
+    improved = ((e, e.improved / max(1, e.runs)) for e in results.enhancements())
+    pictures = [*map(_picture, results.figures())]
     return _TEXTS.report(
         plan,
-        [*(synthetic if results.is_synthetic else _verdicts(results)), _advice(results)],
+        [*findings, _advice(results)],
         [
             _TEXTS.table("wins", ((c, AGREEMENT[c.agrees]) for c in results.cells())),
             _averages(results),
-            _TEXTS.table("costs", ((c,) for c in costs), meanings=meanings),
+            _costs(results),
             _TEXTS.claims(said),
-            _TEXTS.table(
-                "enhancements", ((e, e.improved / max(1, e.runs)) for e in results.enhancements())
-            ),
-            Gallery(
-                "The figures", _TEXTS["figures"].format(floor=FLOOR), [*map(_picture, figures)]
-            ),
+            _TEXTS.table("enhancements", improved),
+            Gallery("The figures", _TEXTS["figures"].format(floor=FLOOR), pictures),
             Listing("What was run", [*_what(results)]),
             Listing("Where the thesis's simulator is known to differ", _differences(plan)),
         ],
         {
             "table_7_1": [asdict(c) for c in results.cells()],
             "claims": [asdict(c) for c in said],
-            "figures": [asdict(f) for f in figures],
+            "figures": [asdict(f) for f in results.figures()],
             "enhancements": [asdict(e) for e in results.enhancements()],
-            "costs": [asdict(c) for c in costs],
+            "costs": [asdict(c) for c in results.costs()],
         },
         results.counted,
         trials=results.trials,
     )
+
+
+def _costs(results: GlumeResults) -> Block:
+    costs = results.costs()
+    meanings = "; ".join(f"{c.strategy}: {MEANINGS[c.strategy]}" for c in costs)
+    return _TEXTS.table("costs", ((c,) for c in costs), meanings=meanings)
 
 
 def _verdicts(results: GlumeResults) -> list[str]:
@@ -105,18 +110,20 @@ def _picture(f: GlumeFigure) -> Picture:
         (name, *(f"{v[i]:+.1f} %" for v in f.improvement.values()))
         for i, name in enumerate(f.configurations)
     )
-    parts = [name.split("-") for name in f.configurations]
-    is_shared = [len(set(column)) == 1 for column in zip(*parts, strict=True)]
-    common = "-".join(
-        part if shared else "*" for part, shared in zip(parts[0], is_shared, strict=True)
-    )
-    names = [
-        "-".join(part for i, part in enumerate(mine) if i == 0 or not is_shared[i])
-        for mine in parts
-    ]
+    common, names = _shared_parts(f.configurations)
     caption = f"Figure {f.figure}: {f.log}, {f.requests} requests, cap {f.cap}, {common} workflows."
     drawn = grouped_bars(names, f.improvement, "better than zhang, %", caption, "{:.0f}".format)
     return Picture(drawn, Block(f"Figure {f.figure}", caption, ("", *f.improvement), rows))
+
+
+def _shared_parts(names: Sequence[str]) -> tuple[str, list[str]]:
+    """The parts that all names share, with stars for the others; and each name without them, but
+    with its first part."""
+    parts = [name.split("-") for name in names]
+    is_shared = [len(set(column)) == 1 for column in zip(*parts, strict=True)]
+    common = [part if shared else "*" for part, shared in zip(parts[0], is_shared, strict=True)]
+    own = [[part for i, part in enumerate(one) if i == 0 or not is_shared[i]] for one in parts]
+    return "-".join(common), ["-".join(one) for one in own]
 
 
 def _differences(plan: GlumePlan) -> list[str]:
@@ -134,12 +141,7 @@ def _what(results: GlumeResults) -> Iterator[tuple[str, str]]:
     plan = results.plan
     main = plan.cap_16
     yield "scale", plan.scale
-    yield (
-        "logs",
-        ", ".join(
-            f"{log.name} ({'synthetic' if log.model else 'the real log'})" for log in main.logs
-        ),
-    )
+    yield "logs", logs_words(main.logs)
     yield "workflows", f"{len(main.workflows)}: {', '.join(w.name for w in main.workflows)}"
     first = main.submit_s[0] / 86400
     last = main.submit_s[-1] / 86400

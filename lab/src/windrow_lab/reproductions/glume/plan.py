@@ -105,34 +105,21 @@ def plan_glume(
     difference from print.
     """
     cases = find_cases(data, SIZES if full else QUICK_SIZES)
-    if full:
-        submit_s = SUBMIT_S
-    else:
-        submit_s = SUBMIT_S[::QUICK_EVERY]
-    middle = tuple(w for w in cases.workflows if "-250-" in w.name)
-    ends = tuple(w for w in middle if not w.name.endswith("medium"))
-    five = (zhang, *(STRATEGIES[name] for name in RIVALS))
-    versions: tuple[Strategy, ...] = tuple(VERSIONS.values())
-    both = ("accurate", "actual")
     main = Campaign(
         "cap-16",
         cases.logs,
         cases.workflows,
-        submit_s,
-        five,
-        requests=both,
+        SUBMIT_S if full else SUBMIT_S[::QUICK_EVERY],
+        (zhang, *(STRATEGIES[name] for name in RIVALS)),
+        requests=("accurate", "actual"),
         rules=(rules,),
         terms=terms,
     )
-    wide = replace(
-        main,
-        name="cap-128",
-        workflows=middle,
-        strategies=five[:-1],
-        requests=("accurate",),
-        caps=(128,),
-    )
-    variants = replace(
-        main, name="enhancements", workflows=ends, strategies=versions, requests=("accurate",)
-    )
+    accurate = replace(main, requests=("accurate",))
+    middle = tuple(w for w in cases.workflows if "-250-" in w.name)
+    five = main.strategies[:-1]
+    wide = replace(accurate, name="cap-128", workflows=middle, strategies=five, caps=(128,))
+    ends = tuple(w for w in middle if not w.name.endswith("medium"))
+    versions: tuple[Strategy, ...] = tuple(VERSIONS.values())
+    variants = replace(accurate, name="enhancements", workflows=ends, strategies=versions)
     return GlumePlan("full" if full else "quick", (main, wide, variants), cases.stand_ins)

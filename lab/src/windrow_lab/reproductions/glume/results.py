@@ -8,7 +8,7 @@ another on a workflow if that mean is 5 % or more (chapter 7); below -5 %, Zhang
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import product
+from itertools import pairwise, product
 
 import numpy as np
 import pyarrow as pa
@@ -127,20 +127,18 @@ class GlumeResults(TableResults):
 
     def cells(self) -> list[WinsCell]:
         """Table 7.1."""
-        found = []
-        for (log, requests, length), there in PRINTED_WINS.items():
-            names = self.workflows(f"-{length}")
-            gain = np.array([self.improvement(log, requests, 16, name, "glume") for name in names])
-            ours = int((gain >= BEATS).sum()), int((gain <= -BEATS).sum())
-            near = int((np.abs(np.abs(gain) - BEATS) < 1).sum())
-            agrees, words = compare_wins(there, ours)
-            if self.is_synthetic:
-                agrees = None
-                words = "a synthetic log: not to be compared"
-            found.append(
-                WinsCell(log, requests, length, there, ours, len(names), near, agrees, words)
-            )
-        return found
+        return [self._cell(*place, wins) for place, wins in PRINTED_WINS.items()]
+
+    def _cell(self, log: str, requests: str, length: str, there: tuple[int, int]) -> WinsCell:
+        names = self.workflows(f"-{length}")
+        gain = np.array([self.improvement(log, requests, 16, name, "glume") for name in names])
+        ours = int((gain >= BEATS).sum()), int((gain <= -BEATS).sum())
+        near = int((np.abs(np.abs(gain) - BEATS) < 1).sum())
+        agrees, words = compare_wins(there, ours)
+        if self.is_synthetic:
+            agrees = None
+            words = "a synthetic log: not to be compared"
+        return WinsCell(log, requests, length, there, ours, len(names), near, agrees, words)
 
     def figures(self) -> list[GlumeFigure]:
         """Every bar chart of the thesis, in its order."""
@@ -159,26 +157,18 @@ class GlumeResults(TableResults):
 
     def enhancements(self) -> list[Enhancement]:
         """Section 5.3, with a cap of 16."""
-        found = []
+        logs = [log.name for log in self.plan.enhancements.logs]
         versions = [version for version in VERSIONS if version != "none"]
-        for log, length, version in product(
-            self.plan.enhancements.logs, ("short", "long"), versions
-        ):
-            names = [w.name for w in self.plan.enhancements.workflows if w.name.endswith(length)]
-            pair = VERSIONS[version].name, VERSIONS["none"].name
-            gain = np.concatenate(
-                [self.gains(log.name, "accurate", 16, name, *pair) for name in names]
-            )
-            better = gain[gain > 0]
-            if len(better):
-                mean = float(better.mean())
-            else:
-                mean = 0.0
-            worse = int((gain < 0).sum())
-            found.append(
-                Enhancement(log.name, length, version, len(gain), len(better), worse, mean)
-            )
-        return found
+        return [self._enhancement(*part) for part in product(logs, ("short", "long"), versions)]
+
+    def _enhancement(self, log: str, length: str, version: str) -> Enhancement:
+        names = [w.name for w in self.plan.enhancements.workflows if w.name.endswith(length)]
+        pair = VERSIONS[version].name, VERSIONS["none"].name
+        gain = np.concatenate([self.gains(log, "accurate", 16, name, *pair) for name in names])
+        better = gain[gain > 0]
+        worse = int((gain < 0).sum())
+        mean = float(better.mean()) if len(better) else 0.0
+        return Enhancement(log, length, version, len(gain), len(better), worse, mean)
 
     def averages(self) -> dict[tuple[str, str, str], dict[str, float]]:
         """For each cell of table 7.1 the mean improvement of each strategy over its workflows; none
@@ -235,13 +225,9 @@ def _grouped(table: pa.Table) -> dict[tuple[str, str, int, str, str], _Runs]:
     """Rows come sorted, so the runs of one strategy lie together, by submission time."""
     names = ("log", "requests", "cap", "workflow", "strategy")
     keys = list(zip(*(table.column(name).to_pylist() for name in names), strict=True))
-    makespan, jobs = (
-        table.column(name).cast(pa.float64()).to_numpy() for name in ("makespan_s", "jobs")
-    )
+    makespan = table.column("makespan_s").cast(pa.float64()).to_numpy()
+    jobs = table.column("jobs").cast(pa.float64()).to_numpy()
     alone = np.array([bool(x) for x in table.column("individually").to_pylist()], dtype=bool)
     begins = [i for i, key in enumerate(keys) if i == 0 or key != keys[i - 1]]
-    ends = [*begins[1:], len(keys)]
-    return {
-        keys[a]: _Runs(makespan[a:b], jobs[a:b], alone[a:b])
-        for a, b in zip(begins, ends, strict=True)
-    }
+    runs = (slice(*ends) for ends in pairwise([*begins, len(keys)]))
+    return {keys[of.start]: _Runs(makespan[of], jobs[of], alone[of]) for of in runs}

@@ -323,16 +323,15 @@ def beside(seeds: Sequence[Mapping[str, SlrRows]]) -> list[tuple[str, ...]]:
     found = []
     for said in printed("grid")["claims"]:
         name = said["measure"]
-        (low, high) = said["between"]
         if name in FOURTH or name in ("eman_spread", "p_eman", "types_significant"):
             continue
+        (low, high) = said["between"]
         cells = []
         for experiment in STAND_INS["experiments"]:
-            values = [
-                measured(name, seed[experiment].of(kinds=GENERATED), Runs(())) for seed in seeds
-            ]
-            agree = all(low <= value <= high for value in values)
-            cells.append(range_shown(values, said.get("unit", "")) + (" *" if agree else ""))
+            rows = [seed[experiment].of(kinds=GENERATED) for seed in seeds]
+            values = [measured(name, each, Runs(())) for each in rows]
+            mark = " *" if all(low <= value <= high for value in values) else ""
+            cells.append(range_shown(values, said.get("unit", "")) + mark)
         found.append((f"{said['where']}: {said['what']}", said["printed"], *cells))
     return found
 

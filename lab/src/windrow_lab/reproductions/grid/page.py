@@ -41,13 +41,7 @@ def report(plan: PaperPlan, found: Sequence[Any]) -> Report:
     every = list(chain.from_iterable(found))
     all_rows = [r for r in every if isinstance(r, SlrRow)]
     all_runs = [r for r in every if isinstance(r, Selected)]
-    by_seed = [
-        {
-            name: SlrRows([r for r in all_rows if (r.seed, r.experiment) == (seed, name)])
-            for name in STAND_INS["experiments"]
-        }
-        for seed in STAND_INS["seeds"]
-    ]
+    by_seed = [_by_experiment(all_rows, seed) for seed in STAND_INS["seeds"]]
     runs = [Runs([r for r in all_runs if r.seed == seed]) for seed in STAND_INS["seeds"]]
     said = claims(
         [(one[OURS], more) for one, more in zip(by_seed, runs, strict=True)],
@@ -59,18 +53,11 @@ def report(plan: PaperPlan, found: Sequence[Any]) -> Report:
         [claims_words(said), *_findings(rows)],
         [
             _TEXTS.claims(said),
-            _TEXTS.block(
-                "experiments",
-                ("", "print", *STAND_INS["experiments"]),
-                beside(by_seed),
-                **STAND_INS["experiments"],
-            ),
-            *(
-                _aggregate(rows.of("universal")),
-                _readings(rows),
-                _growth(runs),
-                _gallery(rows, runs),
-            ),
+            _experiments(by_seed),
+            _aggregate(rows.of("universal")),
+            _readings(rows),
+            _growth(runs),
+            _gallery(rows, runs),
         ],
         {
             "schedules": int(np.isfinite(SlrRows(all_rows).slr).sum()) + len(all_runs),
@@ -83,16 +70,29 @@ def report(plan: PaperPlan, found: Sequence[Any]) -> Report:
     )
 
 
+def _by_experiment(rows: Sequence[SlrRow], seed: int) -> dict[str, SlrRows]:
+    return {
+        name: SlrRows([row for row in rows if (row.seed, row.experiment) == (seed, name)])
+        for name in STAND_INS["experiments"]
+    }
+
+
+def _experiments(by_seed: Sequence[Mapping[str, SlrRows]]) -> Block:
+    experiments = STAND_INS["experiments"]
+    head = ("", "print", *experiments)
+    return _TEXTS.block("experiments", head, beside(by_seed), **experiments)
+
+
 def _findings(rows: SlrRows) -> list[str]:
-    wide = rows.of("universal", GENERATED, ccr=10)
-    big = rows.of("big-cluster", GENERATED)
+    count = int(np.isfinite(rows.slr).sum())
+    off = rows.of("universal").loss("hhs")
+    gain = rows.of("universal", GENERATED, ccr=10).ratio("heft", "eacp+heft")
+    loss = rows.of("big-cluster", GENERATED).loss()
     return [
-        f"{int(np.isfinite(rows.slr).sum()):,} schedules of chapter 3. On the universal grid HHS "
-        "is "
-        f"{rows.of('universal').loss('hhs'):+.2f} % off HEFT in mean SLR.",
-        f"EACP makes HEFT {wide.ratio('heft', 'eacp+heft'):.2f} times as good at CCR 10 on the "
-        "universal grid, and "
-        f"{big.loss():+.1f} % worse on big-cluster.",
+        f"{count:,} schedules of chapter 3. On the universal grid HHS is {off:+.2f} % off HEFT in "
+        "mean SLR.",
+        f"EACP makes HEFT {gain:.2f} times as good at CCR 10 on the universal grid, and "
+        f"{loss:+.1f} % worse on big-cluster.",
     ]
 
 
@@ -148,17 +148,21 @@ def _of_schedulers(rows: SlrRows) -> Iterator[Picture]:
     """Chapter 3: lengths of schedules by kind of workflow and grid, and by what makes them hard."""
     stood = STAND_INS["chapter_3"]
     universal = rows.of("universal", GENERATED)
-    big = rows.of("big-cluster", GENERATED)
-    ccr = {f"ccr {x:g}": x for x in stood["ccr"]}
-    alpha = {f"alpha {x:g}": x for x in stood["alpha"]}
+    by_ccr = _by_ccr(universal)
+    by_alpha = {f"alpha {x:g}": universal.of(alpha=x) for x in stood["alpha"]}
+    by_width = {name: universal.of(width=width) for name, width in _WIDTHS.items()}
     yield _bars("types", {kind: rows.of("universal", [kind]) for kind in KINDS}, FOUR)
     yield _bars("grids", {grid: rows.of(grid, ["random"]) for grid in stood["grids"]}, FOUR)
-    yield _bars("ccr", {name: universal.of(ccr=x) for name, x in ccr.items()}, FOUR)
-    yield _bars("alpha", {name: universal.of(alpha=x) for name, x in alpha.items()}, FOUR)
-    yield _bars("widths", {name: universal.of(width=w) for name, w in _WIDTHS.items()}, FOUR)
-    yield _bars("eacp_ccr", {name: universal.of(ccr=x) for name, x in ccr.items()}, _EACP)
-    yield _bars("eacp_alpha", {name: universal.of(alpha=x) for name, x in alpha.items()}, _EACP)
-    yield _bars("eacp_big", {name: big.of(ccr=x) for name, x in ccr.items()}, _EACP)
+    yield _bars("ccr", by_ccr, FOUR)
+    yield _bars("alpha", by_alpha, FOUR)
+    yield _bars("widths", by_width, FOUR)
+    yield _bars("eacp_ccr", by_ccr, _EACP)
+    yield _bars("eacp_alpha", by_alpha, _EACP)
+    yield _bars("eacp_big", _by_ccr(rows.of("big-cluster", GENERATED)), _EACP)
+
+
+def _by_ccr(rows: SlrRows) -> dict[str, SlrRows]:
+    return {f"ccr {x:g}": rows.of(ccr=x) for x in STAND_INS["chapter_3"]["ccr"]}
 
 
 def _of_selections(runs: Sequence[Runs]) -> Iterator[Picture]:

@@ -23,7 +23,7 @@ from windrow.recipes.draft import MEGABYTE
 from windrow.recipes.workflows.catalog import generate_workflow
 from windrow_lab.grid.clusters import Grid
 from windrow_lab.grid.costs import Costs
-from windrow_lab.grid.describe import fastest, parse_description
+from windrow_lab.grid.describe import Aggregate, fastest, parse_description
 from windrow_lab.grid.recipes import generate_grid
 from windrow_lab.grid.schedulers import Scheduler, find_scheduler
 from windrow_lab.grid.select import Refusal, select
@@ -109,6 +109,7 @@ def generated(seed: int, kind: str, tasks: int, experiment: str, full: bool) -> 
     three = STAND_INS["chapter_3"]
     scale = three["full" if full else "quick"]
     grids = {name: _linked(generate_grid(name, seed=seed), experiment) for name in three["grids"]}
+    can_be_read = experiment == OURS and tasks < max(three["tasks"])
     rows = []
     for alpha, eta, (low, high), spread, ccr in product(
         three["alpha"], scale["eta"], scale["data"], scale["range"], three["ccr"]
@@ -124,20 +125,9 @@ def generated(seed: int, kind: str, tasks: int, experiment: str, full: bool) -> 
         text = {name: str(value) for name, value in values.items()}
         workflow = generate_workflow(kind, tasks=tasks, seed=seed, parameters=text)
         for name, grid in grids.items():
-            is_read = name == "universal" and tasks < max(three["tasks"]) and experiment == OURS
             costs = _on(workflow, grid, by_mean_rate=experiment != "harmonic")
-            rows.append(
-                SlrRow(
-                    experiment,
-                    seed,
-                    name,
-                    kind,
-                    alpha,
-                    ccr,
-                    costs.width,
-                    _slr(name, kind, costs, is_read),
-                )
-            )
+            slr = _slr(name, kind, costs, can_be_read and name == "universal")
+            rows.append(SlrRow(experiment, seed, name, kind, alpha, ccr, costs.width, slr))
     return rows
 
 
@@ -224,47 +214,44 @@ def decoupled(seed: int, *, full: bool) -> list[Selected]:
     """EMAN and Montage on the universe and on selections of it, by greedy LHBS."""
     four = STAND_INS["chapter_4"]
     grid = generate_grid(four["grid"], seed=seed)
-    if full:
-        places = range(len(four["eman"]))
-    else:
-        places = four["few_widths"]
-    find_scheduler("greedy")(
-        _on(_application("eman", 40, seed, 1.0), grid)
-    )  # compiled, or loaded, before it is timed
+    places = range(len(four["eman"])) if full else four["few_widths"]
+    small = _on(_application("eman", 40, seed, 1.0), grid)
+    find_scheduler("greedy")(small)  # compiled, or loaded, before it is timed
     rows = []
     for kind, place, ccr in product(("eman", "montage"), places, four["ccr"]):
         costs = _on(_application(kind, four[kind][place], seed, ccr), grid)
         size = len(costs.workflow) + costs.workflow.parents.edges
-        for selection, hosts, makespan_s, took_s in _selections(costs, four["shares"]):
-            rows.append(
-                Selected(seed, kind, ccr, costs.width, size, selection, hosts, makespan_s, took_s)
-            )
+        for found in _selections(costs, four["shares"]):
+            rows.append(Selected(seed, kind, ccr, costs.width, size, *found))
     rows += _shares_of(seed, grid)
     return rows
 
 
 def _selections(costs: Costs, shares: Sequence[float]) -> Iterator[tuple[str, int, float, float]]:
-    width = costs.width
-    hosts = costs.grid.processors
-    enough = next(n for share in shares if (n := int(hosts * share / 100)) > width)
-    tight = parse_description(f"TightBagOf(node)[1:{width}] {_NODE}")
-    loose = parse_description(
-        f"LooseBagOf(tb)[1:3] {{ tb = TightBagOf(node)[1:500] [Rank = Nodes] {_NODE} }}"
-    )
-    for name, wanted in zip(SELECTIONS, (None, fastest(enough), tight, loose), strict=True):
-        begin = time.perf_counter()
-        if wanted is None:
-            bag = None
-        else:
-            bag = select(wanted, costs.grid)
+    """Of each selection that is possible: its name, its nodes, the makespan there, and how long
+    selection and scheduling took."""
+    greedy = find_scheduler("greedy")
+    began = time.perf_counter()
+    made = greedy(costs)
+    took_s = time.perf_counter() - began
+    yield SELECTIONS[0], costs.grid.processors, made.makespan_s, took_s
+    for name, wanted in zip(SELECTIONS[1:], _descriptions(costs, shares), strict=True):
+        began = time.perf_counter()
+        bag = select(wanted, costs.grid)
         if isinstance(bag, Refusal):
             continue
-        if bag is None:
-            chosen = costs
-        else:
-            chosen = costs.part(bag.nodes)
-        made = find_scheduler("greedy")(chosen)
-        yield name, chosen.grid.processors, made.makespan_s, time.perf_counter() - begin
+        part = costs.part(bag.nodes)
+        made = greedy(part)
+        yield name, part.grid.processors, made.makespan_s, time.perf_counter() - began
+
+
+def _descriptions(costs: Costs, shares: Sequence[float]) -> tuple[Aggregate, ...]:
+    """Of the selections but the first, which is the whole grid."""
+    hosts = costs.grid.processors
+    enough = next(n for share in shares if (n := int(hosts * share / 100)) > costs.width)
+    near = f"TightBagOf(node)[1:{costs.width}] {_NODE}"
+    few = f"LooseBagOf(tb)[1:3] {{ tb = TightBagOf(node)[1:500] [Rank = Nodes] {_NODE} }}"
+    return fastest(enough), parse_description(near), parse_description(few)
 
 
 def _shares_of(seed: int, grid: Grid) -> Iterator[Selected]:
@@ -272,23 +259,13 @@ def _shares_of(seed: int, grid: Grid) -> Iterator[Selected]:
     (figure 4.4)."""
     costs = _on(_application("montage", STAND_INS["chapter_4"]["montage"][-1], seed, 1.0), grid)
     size = len(costs.workflow) + costs.workflow.parents.edges
+    about = (seed, "montage", 1.0, costs.width, size)
     for tenth in range(1, 11):
-        part = costs.part(
-            {c: grid.clusters[c].nodes for c in range(len(grid.clusters) * tenth // 10)}
-        )
+        clusters = range(len(grid.clusters) * tenth // 10)
+        part = costs.part({c: grid.clusters[c].nodes for c in clusters})
         took = []
         for _ in range(7):
-            begin = time.perf_counter()
+            began = time.perf_counter()
             makespan_s = find_scheduler("greedy")(Costs(part.workflow, part.grid)).makespan_s
-            took.append(time.perf_counter() - begin)
-        yield Selected(
-            seed,
-            "montage",
-            1.0,
-            costs.width,
-            size,
-            "growth",
-            part.grid.processors,
-            makespan_s,
-            min(took),
-        )
+            took.append(time.perf_counter() - began)
+        yield Selected(*about, "growth", part.grid.processors, makespan_s, min(took))

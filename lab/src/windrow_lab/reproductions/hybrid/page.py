@@ -5,7 +5,7 @@ A claim agrees only if it holds in each of the seeds. Tests are paired t-tests o
 of a seed.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from itertools import chain
 from statistics import fmean, stdev
@@ -131,24 +131,18 @@ def report(plan: paper.PaperPlan, found: Sequence[Any]) -> paper.Report:
     """What the calls gave."""
     runs: list[Timed] = list(chain.from_iterable(found))
     ours = Results(runs)
-    logs = Results(runs, "logs")
     said = claims(ours)
-    head = ("", *WAYS)
-    blocks = [
-        _TEXTS.block("means", head, _rows(ours, list(BATCHES))),
-        _TEXTS.block("longest", head, _rows(ours, list(BATCHES), "by_longest")),
-    ]
-    if logs.runs:
-        blocks.append(_TEXTS.block("logs", head, _rows(logs, list(BATCHES))))
-        blocks.append(_TEXTS.claims(claims(logs), "claims_on_logs"))
-    blocks += [_readings(runs), _slower(runs, len(said))]
     bars = {way: [ours.mean(None, way, batch) for batch in BATCHES] for way in WAYS}
     drawn = grouped_bars(
         list(BATCHES), bars, "mean SLR", "Means over workflows and seeds.", "{:.2f}".format
     )
     parts: list[paper.Part] = [
         _TEXTS.claims(said),
-        *blocks,
+        _means("means", ours),
+        _means("longest", ours, "by_longest"),
+        *_on_logs(Results(runs, "logs")),
+        _readings(runs),
+        _slower(runs, len(said)),
         paper.Gallery("Figures 5.7 to 5.10", "", [paper.Picture(drawn)]),
         paper.Listing("What is ours", _TEXTS["ours"]),
     ]
@@ -162,8 +156,19 @@ def report(plan: paper.PaperPlan, found: Sequence[Any]) -> paper.Report:
     return _TEXTS.report(plan, words, parts, told, runs=len(runs), seeds=len(ours.seeds))
 
 
-def _rows(results: Results, batches: Sequence[str], measure: str = "slr") -> list[tuple[str, ...]]:
-    return [(b, *(_shown(results.values(None, b, way, measure)) for way in WAYS)) for b in batches]
+def _on_logs(logs: Results) -> Iterator[Block]:
+    """If there are runs on real logs."""
+    if logs.runs:
+        yield _means("logs", logs)
+        yield _TEXTS.claims(claims(logs), "claims_on_logs")
+
+
+def _means(name: str, results: Results, measure: str = "slr") -> Block:
+    rows = [
+        (batch, *(_shown(results.values(None, batch, way, measure)) for way in WAYS))
+        for batch in BATCHES
+    ]
+    return _TEXTS.block(name, ("", *WAYS), rows)
 
 
 def _readings(runs: Sequence[Timed]) -> Block:

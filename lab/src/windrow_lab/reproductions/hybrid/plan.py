@@ -74,33 +74,26 @@ class Timed:
 
 def plan_hybrid(wishes: Wishes) -> PaperPlan:
     """A call for each seed and world; a quick run has other readings on the first seed only."""
-    names = STAND_INS["queues"]["logs"]
     seeds = STAND_INS["seeds"]
-    logs = tuple(log for name in names if (log := find_log(name, wishes.data)))
-    found = {log.name for log in logs}
-    missing = [
-        missing_log(name, "the runs on real logs are left out")
-        for name in names
-        if name not in found
-    ]
+    found = {name: find_log(name, wishes.data) for name in STAND_INS["queues"]["logs"]}
+    logs = tuple(log for log in found.values() if log)
+    fate = "the runs on real logs are left out"
+    missing = [missing_log(name, fate) for name, log in found.items() if not log]
     if wishes.full:
+        scale = "full"
         some = seeds
+        read = seeds
     else:
+        scale = "quick"
         some = seeds[:2]
-    calls: list[partial[list[Timed]]] = [
-        partial(runs, s, readings=wishes.full or s == seeds[0]) for s in seeds
-    ]
+        read = seeds[:1]
+    calls: list[partial[list[Timed]]] = [partial(runs, s, readings=s in read) for s in seeds]
     calls += [partial(runs, seed, slower=slower) for slower in SLOWER for seed in some]
     if not missing:
         calls += [partial(runs_on_logs, seed, logs) for seed in some]
     words = (STAND_INS["words"], *missing)
-    if wishes.full:
-        scale = "full"
-    else:
-        scale = "quick"
-    return PaperPlan(
-        scale, stand_ins=words, calls=tuple(calls), calls_are="running workflows over queues"
-    )
+    what = "running workflows over queues"
+    return PaperPlan(scale, stand_ins=words, calls=tuple(calls), calls_are=what)
 
 
 def four_queues(slower: float = 1.0) -> Grid:
@@ -114,13 +107,10 @@ def four_queues(slower: float = 1.0) -> Grid:
 
 def cases(seed: int) -> Iterator[tuple[str, LoopWork]]:
     """The 16 workflows."""
-    for recipe, tasks in (
-        (recipe, tasks) for recipe, sizes in STAND_INS["tasks"].items() for tasks in sizes
-    ):
-        yield (
-            f"{recipe}-{tasks}",
-            work_of(recipe, tasks, seed, STAND_INS["iterations"], STAND_INS["written_mb"]),
-        )
+    means = (STAND_INS["iterations"], STAND_INS["written_mb"])
+    for recipe, sizes in STAND_INS["tasks"].items():
+        for tasks in sizes:
+            yield f"{recipe}-{tasks}", work_of(recipe, tasks, seed, *means)
 
 
 def work_of(recipe: str, tasks: int, seed: int, iterations: float, written_mb: float) -> LoopWork:
@@ -181,12 +171,26 @@ def _runs(
         longest_s = Costs(work.workflow, grid, model.run_s(work)).critical_s
         for batch, reading, way in wanted:
             trigger, load = BATCHES[batch]
-            reality = Reality(**STAND_INS["reality"], **(STAND_INS["loads"][load] if load else {}))
-            outcome = execute(way, work, model, world(reality), trigger, **READINGS[reading])
-            took = outcome.turnaround_s
-            far = outcome.queue_of.count(3) / len(outcome.queue_of)
-            ratios = took / plan_s, took / longest_s
-            found.append(
-                Timed(*named, case, batch, reading, way, took, *ratios, outcome.chosen, far)
+            options = READINGS[reading]
+            outcome = execute(way, work, model, world(_reality(load)), trigger, **options)
+            took_s = outcome.turnaround_s
+            timed = Timed(
+                *named,
+                case=case,
+                batch=batch,
+                reading=reading,
+                way=way,
+                turnaround_s=took_s,
+                slr=took_s / plan_s,
+                by_longest=took_s / longest_s,
+                chosen=outcome.chosen,
+                far=outcome.queue_of.count(3) / len(outcome.queue_of),
             )
+            found.append(timed)
     return found
+
+
+def _reality(load: str) -> Reality:
+    """With others' load of that name, if any."""
+    more = STAND_INS["loads"][load] if load else {}
+    return Reality(**STAND_INS["reality"], **more)

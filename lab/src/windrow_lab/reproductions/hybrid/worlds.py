@@ -71,20 +71,19 @@ class _Shared:
         """It has a node from then on; it runs when its data are there, the longer the more others
         write."""
         queue = job.queue
-        model = self.model
-        start_s = max(
-            [node_s, *(move.from_s + s for move, s in zip(job.moves, job.moves_s, strict=True))]
-        )
+        there = (move.from_s + took_s for move, took_s in zip(job.moves, job.moves_s, strict=True))
+        start_s = max([node_s, *there])
         busy = sum(q == queue and begin <= start_s < end for q, begin, end in self.runs)
-        disk = (1 + self.reality.disk * busy) * (1.0 if queue else self.reality.disk_load)
-        run_s = (
-            model.start_s[queue] + model.iteration_s[queue] * iterations * self._noise(job.task)[0]
-        )
-        run_s = float(run_s + model.s_per_mb[queue] * mb * disk)
+        disk = 1 + self.reality.disk * busy
+        if queue == 0:
+            disk *= self.reality.disk_load
+        model = self.model
+        computing_s = model.iteration_s[queue] * iterations * self._noise(job.task)[0]
+        writing_s = model.s_per_mb[queue] * mb * disk
+        run_s = float(model.start_s[queue] + computing_s + writing_s)
         self.runs.append((queue, start_s, start_s + run_s))
-        self.ended[job.task] = replace(
-            job, wait_s=node_s - job.submitted_s, started_s=start_s, run_s=run_s
-        )
+        wait_s = node_s - job.submitted_s
+        self.ended[job.task] = replace(job, wait_s=wait_s, started_s=start_s, run_s=run_s)
         heappush(self.events, (start_s + run_s, job.task))
 
 
@@ -154,11 +153,7 @@ class RealQueues(_Shared):
         while True:
             until = self._next_news_s()
             for queue, cluster in enumerate(self.clusters):
-                while news := cluster.advance(until):
-                    for event in (event for event in news if event.kind is EventKind.STARTED):
-                        if mine := self.waiting.pop((queue, event.job), None):
-                            job, *work = mine
-                            self._starts(job, float(event.at_s), *work)
+                self._start_jobs(queue, cluster, until)
             self.now_s = float(until)
             if self.next_load_s <= until:
                 self._load()
@@ -166,6 +161,14 @@ class RealQueues(_Shared):
                 end = self.ended[heappop(self.events)[1]]
                 self.clusters[end.queue].end(self.number[end.task])
                 return end
+
+    def _start_jobs(self, queue: int, cluster: Cluster, until: int) -> None:
+        """The jobs of ours that start up to then."""
+        while news := cluster.advance(until):
+            for event in news:
+                if event.kind is EventKind.STARTED and (queue, event.job) in self.waiting:
+                    job, *work = self.waiting.pop((queue, event.job))
+                    self._starts(job, float(event.at_s), *work)
 
     def _next_news_s(self) -> int:
         """When a task ends, one of our jobs starts or others' jobs come, whichever is first."""

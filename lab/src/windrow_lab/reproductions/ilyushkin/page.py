@@ -1,7 +1,7 @@
 """Ilyushkin, Ghit and Epema (2015), run again: four policies to share a pool, their tables and
 figures next to ours."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from itertools import combinations
 from typing import Any
@@ -65,14 +65,7 @@ def report(plan: PaperPlan, found: Sequence[Any]) -> Report:
 def findings(results: IlyushkinResults) -> list[str]:
     """The findings, in sentences."""
     agree = [_agrees(results, p, w) for p in POLICIES for w in WORKLOADS]
-    same = told = 0
-    for workload in WORKLOADS:
-        for a, b in combinations(POLICIES, 2):
-            printed = PRINTED_MAXIMAL[a][workload] - PRINTED_MAXIMAL[b][workload]
-            told += printed != 0
-            same += (
-                printed * (results.saturation(workload, a) - results.saturation(workload, b)) > 0
-            )
+    pairs = [*_ordered_pairs(results)]
     missed = max(p.most_missed for p in results.pictures.parallelism)
     means = {
         kind: float(np.mean([d.figures.slowdown for d in results.duels if d.estimates == kind]))
@@ -81,12 +74,23 @@ def findings(results: IlyushkinResults) -> list[str]:
     due = ", ".join(f"{mean:.2f} with {kind} estimates" for kind, mean in means.items() if kind)
     return [
         f"Table I: {sum(agree)} of {len(agree)} maximal utilizations within {NEAR} of print.",
-        f"Of the pairs of policies that print tells apart on a workload, {same} of {told} come "
-        "in the same order here.",
+        f"Of the pairs of policies that print tells apart on a workload, {sum(pairs)} of "
+        f"{len(pairs)} come in the same order here.",
         f"Figure 2: tokens miss the exact level of parallelism by at most {missed} processors.",
         f"At {UTILIZATION} on the mixture, mean slowdown {means['']:.2f} under bf; under due "
         f"{due}.",
     ]
+
+
+def _ordered_pairs(results: IlyushkinResults) -> Iterator[bool]:
+    """Whether two policies come in the same order here, of the pairs that print tells apart on a
+    workload."""
+    for workload in WORKLOADS:
+        for a, b in combinations(POLICIES, 2):
+            printed = PRINTED_MAXIMAL[a][workload] - PRINTED_MAXIMAL[b][workload]
+            if printed:
+                ours = results.saturation(workload, a) - results.saturation(workload, b)
+                yield printed * ours > 0
 
 
 def blocks(results: IlyushkinResults) -> list[Block]:
@@ -123,14 +127,8 @@ def _maximal(results: IlyushkinResults) -> Block:
 
 def _times(results: IlyushkinResults) -> Block:
     points = results.mean_at("mixture", "bf", 0.05)
-    rows = [
-        (
-            "empty system",
-            "",
-            *("-",) * 3,
-            *_beside(PRINTED["empty"]["makespan_s"], _means(points, "empty_s")),
-        )
-    ]
+    empty = _beside(PRINTED["empty"]["makespan_s"], _means(points, "empty_s"))
+    rows = [("empty system", "", *("-",) * 3, *empty)]
     for policy in POLICIES:
         utilization = results.maximal("mixture", policy)
         points = results.mean_at("mixture", policy, utilization)

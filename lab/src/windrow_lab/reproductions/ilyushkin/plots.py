@@ -68,17 +68,22 @@ def _slowdowns(results: IlyushkinResults, policy: str) -> str:
     """The mean slowdown by utilization, a line per workload, to the last stable one."""
 
     def draw(axes: Axes) -> None:
-        for k, workload in enumerate(WORKLOADS):
-            maximal = results.maximal(workload, policy)
-            curves = results.curves_of(workload, policy)
-            offered = sorted({p.offered for c in curves for p in c.points if p.offered <= maximal})
-            found = {u: points for u in offered if (points := results.mean_at(workload, policy, u))}
-            means = [float(np.mean([p.slowdown for p in points])) for points in found.values()]
-            axes.semilogy(list(found), means, f"{MARKERS[k]}-", label=workload)
+        for mark, workload in zip(MARKERS, WORKLOADS, strict=False):
+            means = _stable_means(results, workload, policy)
+            axes.semilogy(list(means), list(means.values()), f"{mark}-", label=workload)
         axes.set(xlim=(0, 1), ylim=(1, max(10.0, axes.get_ylim()[1])))
 
     caption = f"{policy}: the last point is the highest stable utilization."
     return chart(draw, caption, height=2.6, x="utilization", y="mean slowdown")
+
+
+def _stable_means(results: IlyushkinResults, workload: str, policy: str) -> dict[float, float]:
+    """The mean slowdown at each utilization that was offered, as far as it is stable."""
+    maximal = results.maximal(workload, policy)
+    curves = results.curves_of(workload, policy)
+    offered = sorted({p.offered for c in curves for p in c.points if p.offered <= maximal})
+    found = {u: results.mean_at(workload, policy, u) for u in offered}
+    return {u: float(np.mean([p.slowdown for p in of])) for u, of in found.items() if of}
 
 
 def _scatter(results: IlyushkinResults) -> str:

@@ -120,7 +120,8 @@ def distances(progress: Progress, children: list[list[int]]) -> list[int]:
         for v in current:
             for c in children[v]:
                 if not seen[c]:
-                    seen[c], found[c] = True, distance
+                    seen[c] = True
+                    found[c] = distance
                     following.append(c)
         current = following
     return found

@@ -29,27 +29,23 @@ TOLERANCE = 0.15
 
 def claims(results: ZhangResults) -> list[Claim]:
     """All of them, in the order of the text."""
-    parts = (_figure_10, _figures_12_and_13, _single_clusters, _applications)
+    parts = (_figure_10, _figure_12, _figure_13, _star, _rtc, _le_mieux, _applications)
     return [claim for part in parts for claim in part(results)]
 
 
 def _figure_10(r: ZhangResults) -> Iterator[Claim]:
-    cells = list(product(CLUSTERS, POLICIES))
-    waits = {cell: _waits(r, *cell) for cell in cells}
+    waits = {cell: _waits(r, *cell) for cell in product(CLUSTERS, POLICIES)}
     yield from _least_waits(r, waits)
+    alike = (len({ranking(waits[c, p]) for p in POLICIES}) == 1 for c in CLUSTERS)
     what = "clusters on which policy does not change the order of the three"
-    yield _all(
-        "figure 10", what, (len({ranking(waits[c, p]) for p in POLICIES}) == 1 for c in CLUSTERS)
-    )
+    yield _all("figure 10", what, alike)
     lone = (all(waits["Lonestar", p][2] < waits[c, p][2] for c in CLUSTERS[1:]) for p in POLICIES)
     yield _all("figure 10", "policies under which waits are least on Lonestar", lone)
     for clusters, longer, less in ((("Ada", "LeMieux"), 0, 1), (("RTC", "Star"), 1, 0)):
         names = f"{STRATEGY_NAMES[longer]} waits longer than {STRATEGY_NAMES[less]}"
-        yield _all(
-            "figure 10",
-            f"on {' and '.join(clusters)}, {names}",
-            (waits[cell][longer] > waits[cell][less] for cell in product(clusters, POLICIES)),
-        )
+        cells = product(clusters, POLICIES)
+        is_so = (waits[cell][longer] > waits[cell][less] for cell in cells)
+        yield _all("figure 10", f"on {' and '.join(clusters)}, {names}", is_so)
 
 
 def _least_waits(
@@ -57,24 +53,28 @@ def _least_waits(
 ) -> Iterator[Claim]:
     """Where hybrid waits least, and whether that is significant."""
     least = sum(ranking(three)[0] == "zhang" for three in waits.values())
-    of = len(waits)
     what = "clusters and policies where hybrid waits least"
-    yield Claim("figure 10", what, "14 of 15 and a tie", f"{least} of {of}", least >= of - 1)
+    ours = f"{least} of {len(waits)}"
+    yield Claim("figure 10", what, "14 of 15 and a tie", ours, least >= len(waits) - 1)
     worse = [" ".join(cell) for cell in waits if "zhang" not in r.leaders(*cell)]
     what = "clusters and policies where another waits less than hybrid, p below 0.05"
     which = f"{len(worse)}: {', '.join(worse)}" if worse else "none"
     yield Claim("figure 10", what, "none", which, not worse)
-    tests = [c.by_run.is_significant() for c in r.comparisons() if c.cluster in CLUSTERS]
-    found = sum(tests)
-    of = len(tests)
-    what = "differences of mean waits with p below 0.05, paired t-test"
-    yield Claim("figure 10", what, f"all but 1 of {of}", f"{found} of {of}", found >= of - 1)
+    yield _significant(r)
     most = max(1 - _share(three[2], max(three[:2])) for three in waits.values())
     what = "the most of another's mean wait that hybrid removes"
     yield _about("abstract", what, "70 %", 0.7, most, percent(most))
 
 
-def _figures_12_and_13(r: ZhangResults) -> Iterator[Claim]:
+def _significant(r: ZhangResults) -> Claim:
+    tests = [c.by_run.is_significant() for c in r.comparisons() if c.cluster in CLUSTERS]
+    found = sum(tests)
+    of = len(tests)
+    what = "differences of mean waits with p below 0.05, paired t-test"
+    return Claim("figure 10", what, f"all but 1 of {of}", f"{found} of {of}", found >= of - 1)
+
+
+def _figure_12(r: ZhangResults) -> Iterator[Claim]:
     relative = {
         p: [r.mean("relative_wait", ("Ada",), p, s) for s in STRATEGY_NAMES] for p in POLICIES
     }
@@ -84,63 +84,59 @@ def _figures_12_and_13(r: ZhangResults) -> Iterator[Claim]:
     yield Claim("figure 12", what, "FS", f"{longest} ({numbers})", longest == "FS")
     what = "policies under which hybrid's relative wait is least"
     yield _all("figure 12", what, (ranking(values)[0] == "zhang" for values in relative.values()))
-    ratio = _share(*(r.mean("cpu_s", CLUSTERS, "FS", s) / 3600 for s in ("giant", "individual")))
-    yield _about(
-        "figure 13",
-        "CPU hours of giant over those of individual",
-        "almost 3",
-        3,
-        ratio,
-        f"{ratio:.2f}",
-    )
-    less = [
-        1 - _share(*(r.mean("cpu_s", (c,), "FS", s) for s in ("zhang", "giant"))) for c in CLUSTERS
-    ]
+
+
+def _figure_13(r: ZhangResults) -> Iterator[Claim]:
+    def cpu_h(clusters: Sequence[str], strategy: str) -> float:
+        return r.mean("cpu_s", clusters, "FS", strategy) / 3600
+
+    ratio = _share(cpu_h(CLUSTERS, "giant"), cpu_h(CLUSTERS, "individual"))
+    what = "CPU hours of giant over those of individual"
+    yield _about("figure 13", what, "almost 3", 3, ratio, f"{ratio:.2f}")
+    less = [1 - _share(cpu_h((c,), "zhang"), cpu_h((c,), "giant")) for c in CLUSTERS]
+    what = "by how much hybrid holds fewer CPU hours than giant"
     numbers = f"{100 * min(less):.0f}-{percent(max(less))}"
     agrees = all(0.1 * (1 - TOLERANCE) <= part <= 0.2 * (1 + TOLERANCE) for part in less)
-    yield Claim(
-        "figure 13",
-        "by how much hybrid holds fewer CPU hours than giant",
-        "10-20 %",
-        numbers,
-        agrees,
-    )
-    star_h = r.mean("cpu_s", ("Star",), "FS", "giant") / 3600
-    yield Claim(
-        "figure 13",
-        "CPU hours of a giant job on Star (work is calibrated by this figure)",
-        "just under 600",
-        f"{star_h:.0f}",
-        600 * (1 - TOLERANCE) <= star_h < 600,
-    )
+    yield Claim("figure 13", what, "10-20 %", numbers, agrees)
+    star_h = cpu_h(("Star",), "giant")
+    what = "CPU hours of a giant job on Star (work is calibrated by this figure)"
+    agrees = 600 * (1 - TOLERANCE) <= star_h < 600
+    yield Claim("figure 13", what, "just under 600", f"{star_h:.0f}", agrees)
 
 
-def _single_clusters(r: ZhangResults) -> Iterator[Claim]:
-    """Star, RTC and LeMieux."""
+def _star(r: ZhangResults) -> Iterator[Claim]:
     waits = {p: _waits(r, "Star", p) for p in POLICIES}
     least = (min(POLICIES, key=lambda p: waits[p][i]) == "FS" for i in range(len(STRATEGY_NAMES)))
     yield _all("text, Star", "strategies that wait least under FS", least)
+
+
+def _rtc(r: ZhangResults) -> Iterator[Claim]:
     large = [c.is_large for c in r.plan.configurations]
     share = sum(large) / len(large)
     yield _about("text, RTC", "workflows wider than 128", "about 30 %", 0.3, share, percent(share))
+    what = "policies under which hybrid waits least for small workflows on RTC"
     least = (ranking(_waits(r, "RTC", p, lambda c: not c.is_large))[0] == "zhang" for p in POLICIES)
-    yield _all(
-        "figure 14", "policies under which hybrid waits least for small workflows on RTC", least
-    )
+    yield _all("figure 14", what, least)
     most = (ranking(_waits(r, "RTC", p, lambda c: c.is_large))[-1] == "giant" for p in POLICIES)
     yield _all("figure 14", "policies under which giant waits longest for large ones", most)
     alone = [r.mean("individually", ("RTC",), p, "zhang", lambda c: c.is_large) for p in POLICIES]
     mean = sum(alone) / len(alone)
     what = "large workflows on RTC that hybrid sends task by task, at least in part"
     yield Claim("text, RTC", what, "virtually all (a bound: 90 %)", percent(mean), mean >= 0.9)
-    both = (PRINTED_WAIT_S, {c: _waits(r, c, "FCFS") for c in CLUSTERS})
-    cuts = [
-        {c: 1 - _share(three[2], min(three[:2])) for c, three in waits.items()} for waits in both
-    ]
-    there, here = (max(cut, key=cut.__getitem__) for cut in cuts)
-    printed, ours = (f"{c} ({percent(cut[c])})" for c, cut in zip((there, here), cuts, strict=True))
+
+
+def _le_mieux(r: ZhangResults) -> Iterator[Claim]:
+    there, printed = _most_cut(PRINTED_WAIT_S)
+    here, ours = _most_cut({c: _waits(r, c, "FCFS") for c in CLUSTERS})
     what = "where hybrid cuts most off the better of the other two, FCFS"
     yield Claim("text, LeMieux", what, printed, ours, there == here)
+
+
+def _most_cut(waits: Mapping[str, Sequence[float]]) -> tuple[str, str]:
+    """The cluster on which hybrid cuts most, by name, and with its share."""
+    cut = {c: 1 - _share(three[2], min(three[:2])) for c, three in waits.items()}
+    most = max(cut, key=cut.__getitem__)
+    return most, f"{most} ({percent(cut[most])})"
 
 
 def _applications(r: ZhangResults) -> Iterator[Claim]:

@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from windrow.model.usage import Usage
 from windrow.report.page import Block
+from windrow_lab.reproductions.cases import logs_words
 from windrow_lab.reproductions.charts import grouped_bars, short
 from windrow_lab.reproductions.paired import PairedTest
 from windrow_lab.reproductions.paper import (
@@ -44,22 +45,19 @@ def report(plan: ZhangPlan, tables: Sequence[pa.Table]) -> Report:
     """What the campaigns came to."""
     results = ZhangResults(plan, tables)
     said = claims(results)
-    drawn = results.figures()
     means = results.means()
     usages = list(figure_11(plan))
     findings = [claims_words(said), _figure_10(means), _advice(results)]
     if plan.cap is not None:
-        findings.append(
-            f"A run may have {plan.cap} jobs in the system at once, a bound that print does not "
-            "have."
-        )
+        bound = "a bound that print does not have"
+        findings.append(f"A run may have {plan.cap} jobs in the system at once, {bound}.")
     return _TEXTS.report(
         plan,
         findings,
         [
             _TEXTS.claims(said),
             _printed_waits([m for m in means if m.printed_h]),
-            Gallery("The figures", _TEXTS["figures"], [*map(_picture, drawn)]),
+            Gallery("The figures", _TEXTS["figures"], [*map(_picture, results.figures())]),
             _all_means(results, means),
             _groups(results),
             _tests(results),
@@ -75,16 +73,18 @@ def report(plan: ZhangPlan, tables: Sequence[pa.Table]) -> Report:
             "groups": [asdict(g) for g in results.groups()],
             "claims": [asdict(c) for c in said],
             "t_tests": [asdict(c) for c in results.comparisons()],
-            "figures": [asdict(f) for f in drawn],
-            "figure_11": [
-                {"cluster": name, "ours": asdict(ours), "printed": asdict(there) if there else None}
-                for name, ours, there in usages
-            ],
+            "figures": [asdict(f) for f in results.figures()],
+            "figure_11": [_usage_json(*usage) for usage in usages],
         },
         results.counted,
         trials=results.trials,
         clusters=len(results.clusters),
     )
+
+
+def _usage_json(cluster: str, ours: Usage, there: Usage | None) -> dict[str, object]:
+    printed = asdict(there) if there else None
+    return {"cluster": cluster, "ours": asdict(ours), "printed": printed}
 
 
 def _figure_10(means: Sequence[Means]) -> str:
@@ -124,24 +124,17 @@ def _what(results: ZhangResults) -> Iterator[tuple[str, str]]:
     plan = results.plan
     first = plan.campaigns[0]
     yield "scale", plan.scale
-    yield (
-        "clusters",
-        ", ".join(
-            f"{log.name} ({'synthetic' if log.model else 'the real log'})" for log in plan.logs
-        ),
-    )
+    yield "clusters", logs_words(plan.logs)
     yield "policies", ", ".join(f"{name} ({rules.label})" for name, rules in POLICIES.items())
-    yield (
-        "workflows",
-        f"{len(plan.configurations)}: {', '.join(c.name for c in plan.configurations)}",
-    )
+    workflows = ", ".join(c.name for c in plan.configurations)
+    yield "workflows", f"{len(plan.configurations)}: {workflows}"
     yield "submission times", f"{len(first.submit_s)} random ones of each log"
     yield "strategies", ", ".join(s.name for s in first.strategies)
     if plan.cap is None:
         cap = "no cap on jobs"
     else:
         cap = f"a cap of {plan.cap} jobs"
-    yield "terms", f"{cap}, " + ", ".join(f"{name} {value}" for name, value in first.terms)
+    yield "terms", ", ".join([cap, *(f"{name} {value}" for name, value in first.terms)])
     yield "averages over clusters", ", ".join(CLUSTERS)
     yield from plan.campaign_facts()
 

@@ -178,17 +178,21 @@ def plan_zhang(
     log's first 60 days. `cap` bounds a run's jobs in the system; it serves to look for the cause of
     a difference from print; so do `readings`.
     """
+    public = {name: find_log(name, data) for name in _PUBLIC}
     logs = [_stand_in(name, alone="alone" in readings) for name in CLUSTERS]
-    logs += [log for name in _PUBLIC if (log := find_log(name, data))]
+    logs += [log for log in public.values() if log]
+    fate = "that cluster, which print does not have, is left out"
+    missing = [missing_log(name, fate) for name, log in public.items() if not log]
     work_h = RUNNING_H if "small" in readings else WORK_H
     configurations = tuple((all_configurations if full else quick_configurations)(work_h))
+    workflows = tuple(c.source() for c in configurations)
     policy = "easy-strict" if "strict" in readings else "easy"
     strategies: tuple[Strategy, ...] = (STRATEGIES["individual"], STRATEGIES["giant"], HYBRID)
     campaigns = tuple(
         Campaign(
             f"zhang-{log.name.lower()}",
             (log,),
-            tuple(c.source() for c in configurations),
+            workflows,
             submission_times(log.name, full=full),
             strategies,
             rules=tuple(replace(rules, policy=policy) for rules in POLICIES.values()),
@@ -197,21 +201,12 @@ def plan_zhang(
         )
         for log in logs
     )
-    fate = "that cluster, which print does not have, is left out"
-    missing = [
-        missing_log(name, fate) for name in _PUBLIC if name not in {log.name for log in logs}
-    ]
     changed = [*([] if cap == NO_CAP else [f"cap-{cap}"]), *readings]
-    variant = "".join(f"-{one}" for one in changed)
-    if full:
-        scale = "full"
-    else:
-        scale = "quick"
     return ZhangPlan(
-        scale,
+        "full" if full else "quick",
         campaigns,
         (_PRIVATE, *(f"Another reading: {READINGS[name]}." for name in readings), *missing),
-        variant=variant,
+        variant="".join(f"-{one}" for one in changed),
         configurations=configurations,
         readings=tuple(readings),
     )

@@ -243,49 +243,28 @@ class ZhangResults(TableResults):
 
     def figures(self) -> list[ZhangFigure]:
         """Every bar chart of the paper, in its order; figure 10 (a) as printed, too."""
-        there = {
-            s: _hours([PRINTED_WAIT_S[c][i] for c in CLUSTERS])
-            for i, s in enumerate(STRATEGY_NAMES)
-        }
         every = [((cluster,), every_one) for cluster in self.clusters]
+        waits = [
+            self._bars(
+                f"10 ({part})", f"Mean wait under {p}.", "wait_s", [(*c, c, p, e) for c, e in every]
+            )
+            for p, part in zip(POLICIES, "abc", strict=True)
+        ]
+        ada = [(p, ("Ada",), p, every_one) for p in POLICIES]
+        held = [(*c, c, "FS", e) for c, e in every]
         sizes = [
             (f"{p}, {size}", ("RTC",), p, chosen)
             for size, chosen in _SIZES.items()
             for p in POLICIES
         ]
-        ada = [(p, ("Ada",), p, every_one) for p in POLICIES]
         applications = [(app, CLUSTERS, "FL", of_application(app)) for app in WIDTHS]
         return [
-            ZhangFigure(
-                "10 (a) in print",
-                "Mean wait under FCFS, as printed.",
-                "mean wait, h",
-                CLUSTERS,
-                there,
-            ),
-            *(
-                self._bars(
-                    f"10 ({part})",
-                    f"Mean wait under {p}.",
-                    "wait_s",
-                    [(*c, c, p, e) for c, e in every],
-                )
-                for p, part in zip(POLICIES, "abc", strict=True)
-            ),
+            _figure_10_a_in_print(),
+            *waits,
             self._bars("12", _FIGURE_12, "relative_wait", ada),
-            self._bars(
-                "13",
-                "Mean CPU hours that jobs held, under FS.",
-                "cpu_s",
-                [(*c, c, "FS", e) for c, e in every],
-            ),
+            self._bars("13", "Mean CPU hours that jobs held, under FS.", "cpu_s", held),
             self._bars("14", _FIGURE_14, "wait_s", sizes),
-            self._bars(
-                "15",
-                "Mean wait by application, over the five clusters, under FL.",
-                "wait_s",
-                applications,
-            ),
+            self._bars("15", _FIGURE_15, "wait_s", applications),
         ]
 
     def _bars(
@@ -306,11 +285,20 @@ class ZhangResults(TableResults):
 
 _FIGURE_12 = "Mean relative wait on Ada: wait over the time that the workflow takes alone."
 _FIGURE_14 = "Mean wait on RTC of small workflows, up to 128 wide, and of large ones."
+_FIGURE_15 = "Mean wait by application, over the five clusters, under FL."
 _UNITS = {
     "wait_s": ("mean wait, h", _HOUR_S),
     "cpu_s": ("mean CPU hours", _HOUR_S),
     "relative_wait": ("mean relative wait", 1),
 }
+
+
+def _figure_10_a_in_print() -> ZhangFigure:
+    there = {
+        s: _hours([PRINTED_WAIT_S[c][i] for c in CLUSTERS]) for i, s in enumerate(STRATEGY_NAMES)
+    }
+    words = "Mean wait under FCFS, as printed."
+    return ZhangFigure("10 (a) in print", words, "mean wait, h", CLUSTERS, there)
 
 
 def ranking(values: Sequence[float]) -> tuple[str, ...]:
