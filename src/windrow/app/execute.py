@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from windrow.app import live_runs
-from windrow.app.arrivals import Arrivals
 from windrow.app.assembly import Ports, Wanted, assemble, outpost_at
 from windrow.app.facts import RunFacts, RunRequest, SiteFacts, origin_of
 from windrow.app.learning import (
@@ -81,6 +80,7 @@ SOON_S = 0.1
 _REST = 40
 """How many times as long as a turn takes a manager rests while tasks join one by one."""
 if TYPE_CHECKING:
+    from windrow.app.arrivals import Arrivals
     from windrow.app.fetching import Fetching
     from windrow.forecast.waits import History
     from windrow.manager.expanding import Fragments
@@ -690,6 +690,8 @@ def drive(
 
 
 def _arrivals(manager: Manager) -> Arrivals:
+    from windrow.app.arrivals import Arrivals  # noqa: PLC0415  (few runs have tasks of programs)
+
     facts = RunFacts.read(manager.journal.facts())
     return Arrivals(manager, facts, manager.folder.path.parent)
 

@@ -18,6 +18,7 @@ from typing import Any
 
 from windrow.app.background import start_manager
 from windrow.app.facts import RunFacts
+from windrow.app.requests import AMEND, CANCEL, NEW
 from windrow.app.runs import RunPaths
 from windrow.deletion import discard, put
 from windrow.errors import STEERING, UserError
@@ -33,9 +34,6 @@ from windrow.records.compact import as_json
 from windrow.records.lock import holder_of
 from windrow.records.runnable_file import RunnableRecord
 
-NEW = "new-"
-AMEND = "amend-"
-CANCEL = "cancel-"
 REFUSED = "refused-"
 _LOOK_S = 0.005
 _SLOWEST_S = 0.02

@@ -20,7 +20,6 @@ from windrow.app.settings import (
     settings_of,
 )
 from windrow.errors import InputError, NothingBegun, UserError, unknown_name
-from windrow.extensions import QUEUES, loaded
 from windrow.model.resources import GPUS
 from windrow.queues.port import Queue, QueueError
 
@@ -37,10 +36,13 @@ def open_queue(name: str, shell: Mapping[str, str] | None = None) -> Queue:
     table = settings.tables.get(name)
     if table is None and name in KINDS:
         table = KINDS[name](kind=name)
-    if table is None and (make := loaded(QUEUES, name)) is not None:
-        theirs: Queue = make()
-        return theirs
     if table is None:
+        from windrow.extensions import QUEUES, loaded  # noqa: PLC0415  (few runs use one)
+
+        make = loaded(QUEUES, name)
+        if make is not None:
+            theirs: Queue = make()
+            return theirs
         if shutil.which("sbatch", path=(shell or {}).get("PATH")):
             return _partition(name, settings, shell)
         raise unknown_name("queue", name, dict.fromkeys([*KINDS, *settings.tables]))

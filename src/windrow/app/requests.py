@@ -5,17 +5,18 @@ A request is whole or not there. It is gone when it is in the journal, or when i
 followed: who asked looks into the journal. One that is made twice is followed once.
 """
 
+from __future__ import annotations
+
 import os
 import secrets
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 
-from windrow.app.arrivals import Arrivals
-from windrow.app.new_tasks import AMEND, CANCEL, NEW
 from windrow.app.runs import RunPaths, RunView
 from windrow.deletion import discard, put
 from windrow.errors import OutsideError, UserError
@@ -25,6 +26,13 @@ from windrow.records.compact import as_json
 from windrow.story.events import TasksAdded
 from windrow.story.states import TaskState
 
+if TYPE_CHECKING:
+    from windrow.app.arrivals import Arrivals
+
+NEW = "new-"
+AMEND = "amend-"
+CANCEL = "cancel-"
+"""How requests of programs about their tasks begin (`app.new_tasks`)."""
 _RETRY = "retry-"
 _ADD = "add-"
 _REQUESTS = (_RETRY, _ADD, NEW, AMEND, CANCEL)

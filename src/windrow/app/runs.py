@@ -23,7 +23,6 @@ from typing import TYPE_CHECKING, Any
 from windrow.agent.folder import RunFolder
 from windrow.app.facts import RunFacts
 from windrow.app.ownership import of_your_own, refuse_foreign, refuse_shared, refuse_unreadable
-from windrow.app.relocating import Move, workflow_of
 from windrow.deletion import discard_tree, move
 from windrow.errors import NothingBegun, OutsideError, UserError, WindrowError, unknown_name
 from windrow.files import Inside, disk_faults
@@ -39,6 +38,7 @@ from windrow.story.states import ACTIVE, JobStage, RunState, TaskState
 from windrow.story.story import RunStory
 
 if TYPE_CHECKING:
+    from windrow.app.relocating import Move
     from windrow.storage.demand import SpaceLimit
     from windrow.story.figures import RecordedRun
     from windrow.story.unread import Unread
@@ -556,13 +556,20 @@ def _past(
         journal.close()
 
 
+def _workflow_of(paths: RunPaths, root: Path) -> str:
+    """Its workflow file, as it is called where the run is now."""
+    from windrow.app.relocating import workflow_of  # noqa: PLC0415  (seldom asked)
+
+    return workflow_of(facts_of(paths), root.absolute())
+
+
 def latest_of(workflow: Path, root: Path) -> RunView | None:
     """The latest run of this workflow file in this folder; UserError if one of them is being
     managed right now."""
     file = str(workflow.absolute())
     latest: RunView | None = None
     for paths in all_runs(root):
-        if workflow_of(facts_of(paths), root.absolute()) != file:
+        if _workflow_of(paths, root) != file:
             continue
         try:
             latest = RunView(paths)
@@ -580,7 +587,7 @@ def none_to_resume(workflow: Path, root: Path) -> UserError:
     """Why there is no latest run of this workflow file."""
     file = str(workflow.absolute())
     for paths in reversed(all_runs(root)):
-        if workflow_of(facts_of(paths), root.absolute()) == file:
+        if _workflow_of(paths, root) == file:
             try:
                 RunView(paths)
             except WindrowError as error:

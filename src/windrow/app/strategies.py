@@ -4,9 +4,7 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from pkgutil import resolve_name
 
-from windrow import extensions
 from windrow.errors import UserError, unknown_name
-from windrow.extensions import entries, loaded
 from windrow.strategies import Strategy
 
 MEANINGS: Mapping[str, str] = {
@@ -57,9 +55,16 @@ def find_strategy(name: str) -> Strategy:
         return STRATEGIES["foresight"]
     if name in STRATEGIES:
         return STRATEGIES[name]
-    make = loaded(extensions.STRATEGIES, name)
+    return _theirs(name)
+
+
+def _theirs(name: str) -> Strategy:
+    """A strategy of another package."""
+    from windrow import extensions  # noqa: PLC0415  (few runs use one)
+
+    make = extensions.loaded(extensions.STRATEGIES, name)
     if make is None:
-        theirs = (one.name for one in entries(extensions.STRATEGIES))
+        theirs = (one.name for one in extensions.entries(extensions.STRATEGIES))
         raise unknown_name("strategy", name, [*STRATEGIES, AUTO, *theirs])
     made: Strategy = make()
     if not all(hasattr(made, part) for part in ("name", "habits", "decide")):

@@ -12,7 +12,7 @@ from __future__ import annotations
 import time
 from collections import ChainMap
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
@@ -22,7 +22,6 @@ from windrow.errors import UserError
 from windrow.manager.beliefs import AtSite
 from windrow.manager.core import Core
 from windrow.manager.dispatch import Dispatch
-from windrow.manager.holding import Holding
 from windrow.manager.inbox import LATE_S, PATIENCE_S, GivenUp, Placed, next_look_s
 from windrow.manager.outpost import Outpost
 from windrow.manager.terms import NO_COPIES, CopyRules
@@ -39,6 +38,7 @@ from windrow.strategies.base import Objective, Strategy
 if TYPE_CHECKING:
     from windrow.manager.copying import Copying
     from windrow.manager.expanding import Expanding, Fragments
+    from windrow.manager.holding import Holding
     from windrow.manager.moving import Moving
     from windrow.manager.transfers import Transfers
 
@@ -72,14 +72,13 @@ class Manager:
     expanding: Expanding | None = None
     moving: Moving | None = None
     copying: Copying | None = None
-    holding: Holding = field(init=False)
     held: e.RunHeld | None = None
     """Who keeps the run open for tasks to come."""
+    _holding: Holding | None = None
     _volume_lost: bool = False  # whether a task found that what it needs of a volume is gone
     _queue_words: QueueWords = NO_WORDS
 
     def __post_init__(self) -> None:
-        self.holding = Holding(self.folder.holds)
         for outpost, at in zip(self.outposts, self.core.sites, strict=True):
             outpost.join(self, at)
         if self.transfers is not None:
@@ -351,16 +350,28 @@ class Manager:
 
     def follow_holds(self, *, at_once: bool = False) -> None:
         """Stay open for tasks to come as long as someone wants it."""
+        holding = self._holders()
+        if holding is None:
+            return
         now = self.now_s()
-        told = self.holding.look(self.held, int(now), self.steady_s(), at_once=at_once)
+        told = holding.look(self.held, int(now), self.steady_s(), at_once=at_once)
         if told is not None:
             self.take_in([Record(told, at_s=now)])
+
+    def _holders(self) -> Holding | None:
+        """Who keeps this run open; None if no one ever has."""
+        if self._holding is None and (self.held is not None or self.folder.holds.is_dir()):
+            from windrow.manager.holding import Holding  # noqa: PLC0415  (few runs are held)
+
+            self._holding = Holding(self.folder.holds)
+        return self._holding
 
     def stop(self) -> None:
         """Stop the run: its jobs leave the queue or end; what is done stays done."""
         now = self.now_s()
         stopped = [Record(e.RunStopped(int(now)), at_s=now)]
-        self.holding.end_all()
+        if holding := self._holders():
+            holding.end_all()
         if self.held is not None:
             stopped.append(Record(e.RunClosed(int(now), "the run was stopped"), at_s=now))
         self.take_in(stopped)

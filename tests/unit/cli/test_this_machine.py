@@ -274,4 +274,4 @@ def test_a_run_loads_few_modules(tmp_path: Path) -> None:
         if name.startswith(("windrow.sim", "windrow.foresight", "windrow.trials"))
     ]
     as_root = os.geteuid() == 0  # is told what it writes outside of its folder
-    assert len(loaded) <= 135 + as_root, sorted(loaded)
+    assert len(loaded) <= 124 + as_root, sorted(loaded)

@@ -7,7 +7,6 @@ out. Values are text as written: `01` stays `01`.
 from __future__ import annotations
 
 import csv
-import glob
 import math
 import re
 from collections import Counter
@@ -18,6 +17,7 @@ from pathlib import Path
 
 from windrow.errors import InputError
 from windrow.formats.disk import AnyPath
+from windrow.formats.native.places import files_like
 from windrow.formats.native.yaml_source import Items, Node, Scalar, YamlTable, fault_at
 
 COMBINATIONS_MAX = 1_000_000
@@ -268,13 +268,6 @@ class MatrixReader:
 
     def _fault(self, node: Node, problem: str, fix: str) -> InputError:
         return fault_at(self._path, node.line, problem, fix)
-
-
-def files_like(folder: str, pattern: str) -> list[str]:
-    """The files that exist in this folder and that the pattern means, sorted; `*` stands for any
-    characters but `/`, and at the beginning of a name not for a dot."""
-    escaped = "*".join(map(glob.escape, pattern.split("*")))
-    return sorted(glob.glob(escaped, root_dir=folder))  # noqa: PTH207  (Path takes no whole paths)
 
 
 def _whole(node: Node) -> int | None:

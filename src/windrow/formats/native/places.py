@@ -8,6 +8,7 @@ an output only if its task says `outside: true`.
 
 from __future__ import annotations
 
+import glob
 import os
 import re
 from pathlib import Path
@@ -115,3 +116,10 @@ def _has_own_name(path: str) -> bool:
     """Whether a part of the path is called as Windrow calls its own."""
     parts = path.split("/")
     return OWN_FOLDER in parts or any(map(is_own_name, parts))
+
+
+def files_like(folder: str, pattern: str) -> list[str]:
+    """The files that exist in this folder and that the pattern means, sorted; `*` stands for any
+    characters but `/`, and at the beginning of a name not for a dot."""
+    escaped = "*".join(map(glob.escape, pattern.split("*")))
+    return sorted(glob.glob(escaped, root_dir=folder))

@@ -26,8 +26,7 @@ from windrow.formats.disk import AnyPath, format_suffix
 from windrow.formats.draft import Draft, FileTable
 from windrow.formats.native.commands import Commands, refuse_unknown_placeholders
 from windrow.formats.native.inside import NOWHERE
-from windrow.formats.native.matrix import files_like
-from windrow.formats.native.places import Places
+from windrow.formats.native.places import Places, files_like
 from windrow.formats.native.schema import (
     Field,
     FileFacts,
