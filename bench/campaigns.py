@@ -41,7 +41,7 @@ def source() -> str:
 
 
 def pieces(words: str, size: int = PIECE) -> list[str]:
-    """The same runs, at most so many at a time. Those of --every-record are one piece."""
+    """The same runs, at most this many at a time. Those of --every-record are one piece."""
     asked = {name: re.search(rf"--{name} (\d+)", words) for name in ("seed", "runs")}
     if "--every-record" in words or asked["seed"] is None or asked["runs"] is None:
         return [words]

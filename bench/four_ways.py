@@ -58,7 +58,7 @@ MODEL = Model(
     wait_s=np.array([2.0, 3.0]),
     link_s_per_mb=np.array([[0.0, 0.2], [0.2, 0.0]]),
 )
-"""What is believed of both in the beginning, and what is true of them while nobody else is
+"""What is believed of both in the beginning, and what is true of them while no one else is
 there."""
 ITERATIONS = 5.0
 WRITTEN_MB = 6.0

@@ -149,7 +149,7 @@ def _width(workflow: Workflow) -> int:
 
 
 def _grid(processors: int, clusters: int) -> Grid:
-    """Like big-cluster (0), of so many clusters, or the universal one."""
+    """Like big-cluster (0), of this many clusters, or the universal one."""
     if processors == 18_000:
         return generate_grid("universal", seed=1)
     if clusters == 0:

@@ -80,7 +80,7 @@ class Idle:
 
 @dataclass(frozen=True, slots=True)
 class Resumed:
-    """How long `windrow resume` took on a journal of so many events, of which all but a few tasks
+    """How long `windrow resume` took on a journal of this many events, of which all but a few tasks
     were done."""
 
     events: int
@@ -196,7 +196,7 @@ class Place:
         self.env = {**os.environ, **own, "WINDROW_HISTORY": str(folder / "history.sqlite")}
 
     def write(self, name: str, tasks: int, *, command: str, runtime: str) -> None:
-        """Write a workflow of so many alike tasks."""
+        """Write a workflow of this many equal tasks."""
         text = _WORKFLOW.format(name=name, tasks=tasks, command=command, runtime=runtime)
         (self.folder / f"{name}.yaml").write_text(text, encoding="utf-8")
 
@@ -277,8 +277,8 @@ def _resident_bytes(pid: int) -> int:
 
 
 def resumed(*, events: int) -> Resumed:
-    """Resume a run whose journal holds so many events of tasks, the last of which was lost with its
-    job."""
+    """Resume a run whose journal holds this many events of tasks, the last of which was lost with
+    its job."""
     with tempfile.TemporaryDirectory() as folder:
         place = Place(Path(folder))
         place.write("long", events // 2, command='["true"]', runtime="1s")

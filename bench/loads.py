@@ -79,7 +79,7 @@ def arithmetic(work: Work, way: Way, nodes: int, *, is_warm: bool = False) -> in
 
 
 def scoped(share: float, width: int, size: int, run_s: float) -> Work:
-    """Figure 3.3: pipelines of four stages and so many bytes, of which a share is batch data."""
+    """Figure 3.3: pipelines of four stages and this many bytes, of which a share is batch data."""
     batch = int(share * size) // 4
     piece = int((1 - share) * size) // 6
     stages = [Stage(batch, 1 if depth and piece else 0, run_s, piece) for depth in range(3)]

@@ -67,7 +67,7 @@ class Reading:
 
 
 def reading(jobs: int) -> tuple[Snapshot, list[PastJob]]:
-    """So many jobs that run and as many that wait, on a machine that they fill, and eight days of
+    """This many jobs that run and as many that wait, on a machine that they fill, and eight days of
     past."""
     draw = np.random.default_rng(1)
 

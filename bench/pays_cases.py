@@ -29,8 +29,8 @@ LOAD = 0.6
 LEAD_S = 15
 """The least time that a load runs before the workflow comes."""
 LULL_S = 20
-"""Nobody comes for so long after a workflow that waits for a lull: Windrow starts in 3 s, or 15 on
-a busy machine."""
+"""No job comes for this long after a workflow that waits for a lull: Windrow starts in 3 s, or 15
+on a busy machine."""
 HORIZON_S = 1500
 """A load lasts so long; the longest run must be over by then."""
 PAST_S = 7200
@@ -84,7 +84,7 @@ DRAWN = ("montage", "fork-join", "level", "eman", "sipht")
 
 
 def drawn_cases(count: int, seed: int = 1, *, lull: bool = False) -> list[Case]:
-    """Shapes in turn, each at a moment of the log that chance picked: nobody looked at what comes
+    """Shapes in turn, each at a moment of the log that chance picked: no one looked at what comes
     of them.
 
     With `lull`, a workflow comes when no job of the load does: where an hour takes six seconds,
@@ -107,7 +107,7 @@ def _drawn(log: Log, recipe: str, at_s: int, work_s: int, *, lull: bool) -> Case
 
 
 def first_lull(load: Log) -> int:
-    """The first second, not before `LEAD_S`, after which nobody comes for `LULL_S`."""
+    """The first second, not before `LEAD_S`, after which no job comes for `LULL_S`."""
     at_s = LEAD_S
     for submit_s in load.submit_s.tolist():
         if at_s <= submit_s < at_s + LULL_S:

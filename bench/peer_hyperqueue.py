@@ -3,9 +3,9 @@ own.
 
     python peer_hyperqueue.py TASKS CORES [--no-output]
 
-A server and a worker of so many cores start in this process; then one job of TASKS times `true` is
-submitted and waited for, which is what is timed. Each task gets two files for its output, which is
-the default, or none. Prints one line of JSON.
+A server and a worker of this many cores start in this process; then one job of TASKS times `true`
+is submitted and waited for, which is what is timed. Each task gets two files for its output, which
+is the default, or none. Prints one line of JSON.
 """
 
 from __future__ import annotations

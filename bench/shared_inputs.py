@@ -5,7 +5,7 @@ sbcast, from each other.
 
 Without MB it is 250; 1000 take minutes. Each node is a slurmd in a mount namespace with a tmpfs.
 Without RATE there is no slow file server: what is compared is what the ways cost by themselves, on
-the cores of one machine. With it, the input is in a home that gives so many MB/s to all nodes
+the cores of one machine. With it, the input is in a home that gives this many MB/s to all nodes
 together (`slow_home`). A task says when it starts; its job says when it began.
 """
 

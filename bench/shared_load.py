@@ -10,7 +10,7 @@ starts are compared.
 Rule 1: offered are nine tenths of the machine. `shared`: seven of ten jobs have one to four cores,
 the others one to three whole nodes; `whole`: all have whole nodes. They ask for one to four minutes
 and use a quarter to nine tenths of that.
-Rule 2: a load opens with as many jobs as the machine holds, so that nobody waits for a queue to
+Rule 2: a load opens with as many jobs as the machine holds, so that no one waits for a queue to
 fill.
 Rule 3: cores are counted in the simulated cluster: a job of whole nodes takes all of theirs,
 wherever they are. Beside that starts are simulated node by node, by the same rule of backfilling: a
@@ -69,7 +69,7 @@ def settings(site: str) -> Settings:
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A job of others: so many cores of a node, or whole nodes if `nodes` is not 0."""
+    """A job of others: this many cores of a node, or whole nodes if `nodes` is not 0."""
 
     at_s: float
     cores: int
@@ -79,7 +79,7 @@ class Job:
 
     @property
     def blocks(self) -> int:
-        """The cores that nobody else can have meanwhile."""
+        """The cores that no one else can have meanwhile."""
         return CORES * self.nodes if self.nodes else self.cores
 
     @property
@@ -118,7 +118,7 @@ def _shape(site: str, chance: random.Random) -> tuple[int, int, int, int]:
 
 
 class Arriving:
-    """Submits the load as somebody else, each job at its second, from a thread of its own."""
+    """Submits the load as another user, each job at its second, from a thread of its own."""
 
     def __init__(self, cluster: SlurmCluster, load: Sequence[Job]) -> None:
         self.cluster = cluster
@@ -233,7 +233,7 @@ class Room:
         return step
 
     def take(self, nodes: Sequence[int], cores: int, from_s: float, until_s: float) -> None:
-        """So many cores of each of these nodes, for so long."""
+        """This many cores of each of these nodes, for this long."""
         first = self._split(from_s)
         for step in range(first, self._split(until_s)):
             for node in nodes:

@@ -5,11 +5,11 @@ same arrivals.
 
 A cell is a site (`shared`, `whole`), a number of tasks, a seed and a way; all of it follows from
 those. What came of a cell is kept in a file of `--keep`, and a cell that has one does not run again:
-an interrupted bench goes on where it was.
+an interrupted bench continues where it was.
 
 Rule 1: each cell has a Slurm of its own, started afresh, with accounts; others load it from the same
 second on (`shared_load`), as another user. The way comes `LEAD_S` later, as an ordinary user.
-Rule 2: before a cell the machine must be quiet: a load under 0.5, waited for so many minutes; what it
+Rule 2: before a cell the machine must be quiet: a load under 0.5, waited for this many minutes; what it
 was is kept, and told if it was more.
 Rule 3: a makespan counts from the command to the end of the last task. Billed are the cores that
 accounts say the user's jobs had, for as long as these had them. RPCs are the user's, by sdiag.

@@ -67,7 +67,7 @@ class Work:
 
 
 def minutes(expected_s: float) -> int:
-    """Slurm's limit for so much work."""
+    """Slurm's limit for this much work."""
     return math.ceil(1.2 * expected_s / 60)
 
 
@@ -90,7 +90,7 @@ def draw_work(tasks: int, seed: int) -> Work:
 def _parents(
     levels: Sequence[Sequence[Task]], above: Sequence[Task], index: int, width: int
 ) -> tuple[str, ...]:
-    if width == 1:  # all that nobody has followed yet
+    if width == 1:  # all that no one has followed yet
         followed = {name for level in levels for task in level for name in task.after}
         return tuple(t.name for level in levels for t in level if t.name not in followed)
     if len(above) == 1:

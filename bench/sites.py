@@ -229,7 +229,7 @@ def figures(story: RunStory) -> tuple[int, float, int]:
 def outcome_of(
     seed: int, words: str, found: Mapping[str, tuple[int, float, int]], times: int = 1
 ) -> Outcome:
-    """What came of a case, from the figures of each way; where time was compressed, so many times
+    """What came of a case, from the figures of each way; where time was compressed, this many times
     as much."""
     spans = {way: times * one[0] for way, one in found.items()}
     return Outcome(

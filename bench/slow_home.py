@@ -17,8 +17,8 @@ in it.
 
 Arithmetic: bytes by Bent's formulas; for volumes also one that is copied to home to learn what a
 copy takes (default). No way takes less time than home needs for its bytes, nor less than the same
-run with files of one byte, today's way, begun when nodes have what all pipelines read: the greater
-of the two.
+run with files of one byte, today's way, started when nodes have what all pipelines read: the
+greater of the two.
 """
 
 from __future__ import annotations
@@ -92,18 +92,18 @@ tasks:
   - id: first-{n}
     matrix: { n: 1..%(width)d }
     command: >-
-      sum=$(cat /data/db/batch query-{n} | cksum); sleep 1;
-      yes "$sum" | head -c %(mid)d | dd obs=1M status=none of=/data/work/mid
+      sum=$(cat /volumes/db/batch query-{n} | cksum); sleep 1;
+      yes "$sum" | head -c %(mid)d | dd obs=1M status=none of=/volumes/work/mid
     inputs: query-{n}
-    mounts: { /data/db: db, /data/work: work }
+    mounts: { /volumes/db: db, /volumes/work: work }
     shell: bash
     runtime: 1m
   - id: second-{n}
     matrix: { n: 1..%(width)d }
     after: first-{n}
-    command: sum=$(cksum < /data/work/mid); sleep 1; yes "$sum" | head -c %(end)d > /data/work/out
-    mounts: { /data/work: work }
-    extract: { /data/work/out: "out-{n}" }
+    command: sum=$(cksum < /volumes/work/mid); sleep 1; yes "$sum" | head -c %(end)d > /volumes/work/out
+    mounts: { /volumes/work: work }
+    extract: { /volumes/work/out: "out-{n}" }
     shell: bash
     runtime: 1m
 """
@@ -129,7 +129,7 @@ class Way(NamedTuple):
     first: int = 0
 
     def least_s(self, empty_s: float, rate: float) -> float:
-        """What it takes at least, where it takes so much without data."""
+        """What it takes at least, if it takes this long without data."""
         return max(self.crosses / rate, empty_s + self.first / rate)
 
 
@@ -178,7 +178,7 @@ class SlowHome:
         return Path(self._back, *Path(path).parts[2:])
 
     def _pass(self, path: str, size: int, way: str) -> None:
-        """Let so many bytes pass, after those that came before them."""
+        """Let this many bytes pass, after those that came before them."""
         with self._lock:
             self._free_at = max(self._free_at, time.monotonic()) + size / self._rate
             ends_at = self._free_at

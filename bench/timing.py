@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """Wall time of one call: the median and the best of so many."""
+    """Wall time of one call: the median and the best of this many."""
 
     median_s: float
     best_s: float
@@ -33,7 +33,7 @@ def measure(
     most: int = 25,
     clock: Callable[[], float] = time.perf_counter,
 ) -> Timing:
-    """Repeat the call until the budget is spent, but at least and at most so many times.
+    """Repeat the call until the budget is spent, but within these numbers of times.
 
     The caller has warmed it up: a first call may compile kernels or load them from their cache.
     """

@@ -49,7 +49,7 @@ class TrialSpeed:
 
 @dataclass(frozen=True, slots=True)
 class DecisionSpeed:
-    """One decision with nothing remembered: every run time is list-scheduled anew."""
+    """One decision with nothing remembered: every run time is list-scheduled again."""
 
     tasks: int
     nodes: int

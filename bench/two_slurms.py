@@ -142,7 +142,7 @@ class Beds:
 
     @contextmanager
     def made(self, nodes: dict[str, int], **how: Any) -> Iterator[Bed]:
-        """One with fresh Slurms of so many nodes."""
+        """One with fresh Slurms of this many nodes."""
         with ExitStack() as stack:
             with self._starting:  # two that start at once may find the same port free
                 self.check()
@@ -206,7 +206,7 @@ class Beds:
 
 @contextmanager
 def loaded(bed: Bed, loads: Iterable[tuple[str, Log]]) -> Iterator[None]:
-    """The loads go on from now."""
+    """The loads continue from now."""
     replaying = [Replaying(bed.slurms[name], load) for name, load in loads if name in bed.slurms]
     for one in replaying:
         one.start()

@@ -35,7 +35,7 @@ from windrow.model.hazard import Hazard
 LOOK_EVERY_S = 1.0
 HANDOVER_S = 5.0
 TELL_EVERY_S = 30.0
-"""Checkpoints that were not asked for are told no more often."""
+"""Checkpoints that were not asked for are reported no more often."""
 
 Signature = tuple[tuple[object, ...], ...]
 

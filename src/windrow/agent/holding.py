@@ -66,7 +66,7 @@ class Memory:
         return bool(self._stated)
 
     def begin(self, group: int, stated_bytes: int) -> None:
-        """Watch this group, which states that it needs so much."""
+        """Watch this group, which states how much it needs."""
         self._stated[group] = stated_bytes
 
     def end(self, group: int) -> int:
@@ -109,7 +109,7 @@ class Cores:
                 os.sched_setaffinity(0, self._own)
 
     def take(self, task: int, cores: int) -> list[int]:
-        """So many cores, for this task until it has ended; none if there are not as many."""
+        """This many cores, for this task until it has ended; none if fewer are free."""
         taken = {core for others in self._taken.values() for core in others}
         free = [core for core in self._own if core not in taken]
         if len(free) < cores:

@@ -594,7 +594,7 @@ def _signal_group(group: int, number: int) -> None:
 
 
 def _stopped(order: Order, number: int) -> Attempt:
-    """An attempt that was told to stop before it had a process."""
+    """An attempt that was stopped before it had a process."""
     return Attempt(order.task, order.attempt, None, int(number), "stopped before it started")
 
 

@@ -26,7 +26,7 @@ _STRICT = (("-euo", "pipefail", "-c"), ("-eu", "-c"))
 
 FindChange = Callable[[int], str | None]
 """Which outside input of a task of the old run has changed since the task read it, in words that
-go on after "its input"; None: none has."""
+follow "its input"; None: none has."""
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """Checkpoint files that are there before a run starts: those of earlier runs are deleted, and
 others are refused.
 
-A pattern says where a task will write, not whose the files are that are there already. Which of
+A pattern says where a task will write, not whose the files are that already exist there. Which of
 them earlier runs made is in their folders (`agent.kept_files`).
 """
 

@@ -16,7 +16,7 @@ _PATIENCE_S = 2.0
 
 @contextmanager
 def counting(what: str) -> Iterator[Callable[[int, int], None]]:
-    """Yields what is to be told how far the body is: trials done, and all of them."""
+    """Yields what to call with how far the body is: trials done, and trials in all."""
     if not sys.stderr.isatty():
         yield sparse(lambda done, total: f"{what} ... {done:,} of {total:,} trials")
         return

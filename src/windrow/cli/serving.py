@@ -409,5 +409,5 @@ def opened(portal: Portal, port: int, path: Path | None) -> Server:
 
 
 def new_token() -> str:
-    """Nobody guesses it."""
+    """It cannot be guessed."""
     return secrets.token_urlsafe(32)

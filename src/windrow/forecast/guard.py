@@ -30,7 +30,7 @@ _HIDDEN_FAR_S = 60
 _KEEP_S = 300.0
 _MANY = 3
 _SOON_S = 86_400.0
-_FEW_HIDDEN = 0.05  # of the nodes: so many may change hands while the queue is read
+_FEW_HIDDEN = 0.05  # of the nodes: that many may change hands while the queue is read
 
 Forecast = Callable[[Ints, Ints], Ints]
 

@@ -11,8 +11,8 @@ The way from a decision to a played course:
 3. What is known of others is a `past.QueuePast`: the log up to now, or what was seen of the live
    queue. That is kept by `observed`, read by `observer`, stored by `observed_file`; less than a day
    of it is stretched by `bootstrap`.
-4. `courses.Courses` makes the courses that are open: jobs to submit now, and a simple way to go on
-   (`course.Course`).
+4. `courses.Courses` makes the courses that are open: jobs to submit now, and a simple way to
+   continue (`course.Course`).
 5. For each future the cluster is cloned, with run times of others drawn from the past and past days
    arriving again (`past`); own tasks err as they did so far (`task_errors`).
 6. `futures.SampledFutures.play` fills tables and calls one kernel, which plays the course to the

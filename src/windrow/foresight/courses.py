@@ -1,4 +1,4 @@
-"""The courses of action that `foresight` looks at: jobs to submit now, and a simple way to go on
+"""The courses of action that `foresight` looks at: jobs to submit now, and a simple way to continue
 with the rest.
 
 Kinds, which an ablation may leave out:
@@ -201,7 +201,7 @@ def unhurried(view: View, jobs: tuple[JobPlan, ...]) -> tuple[JobPlan, ...]:
 
 
 def _longer(view: View, jobs: Iterable[JobPlan], more_s: Iterable[int]) -> tuple[JobPlan, ...]:
-    """The same jobs, each with so much more leeway."""
+    """The same jobs, each with this much more leeway."""
     leeways = ((job, job.leeway_s + more) for job, more in zip(jobs, more_s, strict=True))
     return tuple(
         replace(job, leeway_s=s, requested_s=view.request(job.run_s + s)) for job, s in leeways

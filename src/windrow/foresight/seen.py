@@ -71,7 +71,7 @@ class Seen(msgspec.Struct, kw_only=True):
         """The others' jobs as a log: it begins with the first reading, at second 0. `own` are the
         ids of jobs of the run itself.
 
-        Whoever was not seen to end holds the nodes for all of the requested time.
+        A job that was not seen to end holds its nodes for all of the requested time.
         """
         rows = sorted(self._rows(own), key=lambda row: row[0])
         submit, nodes, requested, run = np.array(rows, dtype=np.int64).reshape(-1, 4).T

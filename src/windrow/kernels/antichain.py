@@ -150,7 +150,7 @@ def _distances(net: Network, search: Search) -> int:
 
 @kernel
 def _augment(net: Network, search: Search, length: int) -> int:
-    """Take back as much as the path in `search` allows. Returns the depth from which to go on
+    """Take back as much as the path in `search` allows. Returns the depth from which to continue
     searching."""
     nodes = search.nodes
     at = search.at

@@ -58,7 +58,7 @@ class Attempt:
     """What earlier attempts had done and kept, up to the checkpoint from which it continued."""
     nodes: tuple[int, ...] = ()
     near_bytes: int = 0
-    """Of what it read, so much was on its first node alone when it started."""
+    """How much of what it read was on its first node alone when it started."""
     job: int = -1
     """In which it ran, if that has to be said; -1: the one of whose agent this is known."""
     place: str = ""

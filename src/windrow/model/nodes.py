@@ -83,7 +83,7 @@ class _Node:
         self.gpus = list(range(gpus))
 
     def has(self, rest: Iterable[tuple[str, int]]) -> bool:
-        """Whether so much of these is free."""
+        """Whether that much of these is free."""
         return all(self.rest.get(name, 0) >= amount for name, amount in rest)
 
 

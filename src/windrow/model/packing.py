@@ -6,7 +6,7 @@ Rule 2: where it starts is what `nodes` says. Tasks with data on nodes come befo
 there is room where most of a task's data are; after all others they start elsewhere, too: no room
 stays empty that a task could use.
 Rule 3: a task that finds no room does not hold up those behind it.
-Rule 4: if files must not take more than so much, `space` says which task is next, and whether it
+Rule 4: if the space of files is limited, `space` says which task is next, and whether it
 may start.
 
 The same rules run in simulation, in estimates (`kernels.run.estimate`, which must agree) and on

@@ -36,7 +36,7 @@ up."""
 
 @dataclass(frozen=True, slots=True)
 class Billing:
-    """What a site charges for a part for as long as a job has it: so much for each core, GiB and
+    """What a site charges for a part for as long as a job has it: a price for each core, GiB and
     GPU; by the sum of these or, if `takes_most`, by the largest."""
 
     core: float = 1.0
@@ -154,7 +154,7 @@ class Sharing:
         return self.parts_of_job(self.part_for(need), kinds) > 0
 
     def less(self, used: Mapping[str, int]) -> Sharing:
-        """The same, if so much of what its `bounds` allow is in use, by their words."""
+        """The same, if this much of what its `bounds` allow is in use, by their words."""
         left = ((name, max(0, amount - used.get(why, 0)), why) for name, amount, why in self.bounds)
         return replace(self, bounds=tuple(left))
 

@@ -116,7 +116,7 @@ def meet(shapes: Iterable[NodeShape]) -> NodeShape:
 
 
 def amount_text(name: str, amount: float) -> str:
-    """So much of a resource, for people: `1 core`, `4 GiB of memory`, `2 GPUs`, `3 matlab`."""
+    """An amount of a resource, for people: `1 core`, `4 GiB of memory`, `2 GPUs`, `3 matlab`."""
     if name in ("memory", "disk"):
         return f"{format_memory(amount)} of {name}"
     word = {"cores": "core", GPUS: "GPU"}.get(name)

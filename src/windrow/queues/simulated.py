@@ -141,8 +141,8 @@ class SimulatedQueue:
             pass
 
     def until(self, until_s: int) -> list[SimulatedJob]:
-        """Go on to this time, or to the first instant at which something happens to a job of ours;
-        those jobs."""
+        """Advance to this time, or to the first instant at which something happens to a job of
+        ours; those jobs."""
         if not self._news:
             self._go_on(min([until_s, *(max(at_s, self.now_s) for at_s, _ in self.coming)]))
         for late in [late for late in self.coming if late[0] <= self.now_s]:

@@ -5,7 +5,7 @@ Law: a hash is recorded only if the file had size and time as when the run began
 it was read, and is forgotten if it has not when a task that reads it is heard to have finished: it
 is the hash of what tasks read. Of a file without one, another time counts as a change.
 
-Small files are read when the run begins, others while it goes on, in a thread of its manager that
+Small files are read when the run begins, others while it lasts, in a thread of its manager that
 reads a bounded number of bytes a second.
 """
 

@@ -192,8 +192,8 @@ class Journal(Generic[E]):
 
 
 def _is_ahead(path: Path) -> bool:
-    """Whether SQLite would look for what was written ahead. Elsewhere it only reads, and heeds the
-    locks of writers."""
+    """Whether SQLite would look for what was written ahead. Elsewhere it only reads, and respects
+    the locks of writers."""
     offset, ahead = _WRITTEN_AHEAD
     try:
         with path.open("rb") as file:

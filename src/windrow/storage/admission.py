@@ -1,4 +1,4 @@
-"""Which tasks may start if files must not take more than so much: never more than the limit, and
+"""Which tasks may start if the space of files is limited: never more than the limit, and
 never stuck.
 
 Law (the banker's): a task starts only if its files fit beside all that is there and promised to

@@ -314,7 +314,7 @@ class _PartByPart:
 
 
 def _key(most: int, after: int) -> tuple[int, int]:
-    """Johnson's rule, for something that needs so much while it runs, and so much more or less
+    """Johnson's rule, for something that needs some space while it runs, and leaves more or less
     after it."""
     if after <= 0:
         return (0, most)

@@ -90,8 +90,8 @@ TASK_MOVES: Mapping[TaskState, tuple[TaskState, ...]] = {
     _T.CANCELLED: (_T.PENDING, _T.FINISHED, _T.FAILED),
 }
 """Beyond the plain way (pending, submitted, running, finished): a job that was given up for lost
-may go on, so that a task starts, finishes or fails out of any state; an output that is gone, or the
-user, makes a task pending again; one that cannot be brought to its place lets a finished task
+may continue, so that a task starts, finishes or fails out of any state; an output that is gone, or
+the user, makes a task pending again; one that cannot be brought to its place lets a finished task
 fail."""
 
 JOB_MOVES: Mapping[JobStage, tuple[JobStage, ...]] = {

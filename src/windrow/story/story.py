@@ -549,7 +549,7 @@ class RunStory:
         task = self.tasks[event.task]
         _attempt_over(task, AttemptState.FAILED, at_s, told)
         runs = any(one.outcome is AttemptState.RUNNING for one in task.attempts)
-        # else it has finished in a job that was given up, or another attempt goes on
+        # else it has finished in a job that was given up, or another attempt continues
         is_open = task.state not in (TaskState.FINISHED, TaskState.CANCELLED)
         if is_open and not runs:
             self._move(task, TaskState.SUBMITTED)

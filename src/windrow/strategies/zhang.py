@@ -120,7 +120,7 @@ class Zhang:
 
 
 def _ratio_text(ratio: float) -> str:
-    """Why a group was picked. A ratio that would round to nothing is told as what it is."""
+    """Why a group was picked. A ratio that would round to nothing is written as what it is."""
     if ratio == 0:
         return "starts at once; with one level more it would wait"
     return f"waits {ratio:.2g} times as long as it runs, the least so far"

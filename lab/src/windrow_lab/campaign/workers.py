@@ -127,12 +127,12 @@ _STEP = 0.3
 
 
 class _Tally:
-    """Counts trials, and reckons the time left from how long chunks of the same strategies took, by
-    their weight.
+    """Counts trials, and estimates the time left from how long chunks of the same strategies took,
+    by their weight.
 
     Strategies differ in cost by a factor of a hundred. Those of which nothing is done yet are taken
     to be like others. The first chunk of each process is not counted: it loads or compiles what the
-    others only use. What is told moves towards each new reckoning by a part of the way, so that one
+    others only use. What is shown moves towards each new estimate by a part of the way, so that one
     odd chunk does not make it jump.
     """
 

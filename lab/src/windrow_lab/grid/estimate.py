@@ -10,7 +10,7 @@ wait included (`waits`: the prose says so, the figure leaves it out); a queue wi
 tasks takes it in rounds if it is alone (exclusive), or once and moves all that the level writes
 (collaborative). The best queue is that of least time; others join until there are more nodes than
 the width. The prose stops sooner only if the pool's time would grow, and since that time is the
-lesser of the old one and the new queue's, it never does. `stops`: the figure's code goes on only
+lesser of the old one and the new queue's, it never does. `stops`: the figure's code continues only
 while a queue's collaborative time is less than the estimate so far, which begins with the exclusive
 time of the best (`begins`; if it began with its power, no other could join).
 """

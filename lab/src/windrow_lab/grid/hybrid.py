@@ -97,7 +97,7 @@ class QueueWorld(Protocol):
         """Now."""
 
     def next_end(self) -> Ended:
-        """Go on until a task ends."""
+        """Let time pass until a task ends."""
 
 
 @dataclass(frozen=True, slots=True)

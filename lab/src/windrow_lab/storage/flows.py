@@ -312,7 +312,7 @@ class FlowSimulation:
         return other
 
     def advance(self, until_s: float = inf) -> int:
-        """Go on until then, or to the end: OVER, PAUSED, STUCK or FAILURES_END of the kernel."""
+        """Advance to then, or to the end: OVER, PAUSED, STUCK or FAILURES_END of the kernel."""
         return int(kernel.advance(*self._arrays, until_s))
 
     def played(self, outcome: int) -> Played:

@@ -37,7 +37,7 @@ COMMAND_BYTES_MAX = 1_500_000
 """Linux lets arguments and variables together have a quarter of the stack, usually 2 MiB; the rest
 is for variables."""
 
-_ELSEWHERE_BYTES = 300  # at most so much longer is a name of its own
+_ELSEWHERE_BYTES = 300  # a name that is at most this much longer is one of its own
 _LISTS = ("inputs", "outputs")
 _OF_TASK = ("id", "cores")
 _BLANK = "\0"  # stands for files

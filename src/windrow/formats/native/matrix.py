@@ -226,7 +226,7 @@ class MatrixReader:
             raise self._fault(
                 ends, "a range has a first number, a last one, and optionally a step", fix
             )
-        numbers = [_whole(item) for item in ends.items]
+        numbers = [_short_number(item) for item in ends.items]
         first, last, step = [*numbers, 1][:3]
         if first is None or last is None or step is None or step < 1:
             raise self._fault(
@@ -270,17 +270,9 @@ class MatrixReader:
         return fault_at(self._path, node.line, problem, fix)
 
 
-def _whole(node: Node) -> int | None:
-    if isinstance(node, Scalar):
-        value = node.value
-    else:
-        value = None
-    if (
-        isinstance(value, bool)
-        or not isinstance(value, int | float)
-        or not float(value).is_integer()
-    ):
+def _short_number(node: Node) -> int | None:
+    """A whole number of which a message can be made."""
+    number = node.whole if isinstance(node, Scalar) else None
+    if number is None or abs(number) >= 10**15:
         return None
-    if abs(value) < 10**15:
-        return int(value)
-    return None
+    return number

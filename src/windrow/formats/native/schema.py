@@ -815,7 +815,7 @@ class _Reader:
         return VolumeForm(line, size_bytes, "", policy, per)
 
     def _cache(self, line: int, said: YamlTable, key: str) -> VolumeForm:
-        """A volume of files that are there already."""
+        """A volume of files that already exist."""
         entries = self._entries(said, CACHE_KEYS, key)
         missing = {"from", "size"} - {entry.text for entry, _ in said.entries}
         if missing:
@@ -925,23 +925,14 @@ class _Reader:
 
     def count(self, node: Node, key: str) -> int:
         least, most = COUNTS[key]
-        if isinstance(node, Scalar):
-            value = node.value
-        else:
-            value = None
-        if (
-            isinstance(value, bool)
-            or not isinstance(value, int | float)
-            or not float(value).is_integer()
-        ):
-            raise self._fault(
-                node, f"{key} is {_shown(node)}", "write a whole number, without quotes"
-            )
+        value = node.whole if isinstance(node, Scalar) else None
+        if value is None:
+            fix = "write a whole number, without quotes"
+            raise self._fault(node, f"{key} is {_shown(node)}", fix)
         if not least <= value <= most:
-            raise self._fault(
-                node, f"{key} is {_shown(node)}", f"write a number from {least} to {most:,}"
-            )
-        return int(value)
+            fix = f"write a number from {least} to {most:,}"
+            raise self._fault(node, f"{key} is {_shown(node)}", fix)
+        return value
 
     def _name(self, node: Node) -> str:
         self.text(node, "name")

@@ -49,6 +49,16 @@ class Scalar:
     line: int
 
     @property
+    def whole(self) -> int | None:
+        """The whole number that it is, if it is one."""
+        value = self.value
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            return None
+        if float(value).is_integer():
+            return int(value)
+        return None
+
+    @property
     def value(self) -> str | int | float | bool | None:
         """What the value is by YAML 1.2's core schema, without its octal and hexadecimal numbers,
         inf and nan."""

@@ -34,8 +34,8 @@ REACHED, EVENTS_HAPPENED, NEEDS_ROOM = range(3)
 
 @kernel
 def advance(s: Ints, log: Ints, starts: Ints, until: int) -> int:
-    """Go on to `until`, inclusive, or to the first instant at which something happens to a client's
-    job.
+    """Advance to `until`, inclusive, or to the first instant at which something happens to a
+    client's job.
 
     Returns REACHED, EVENTS_HAPPENED, or NEEDS_ROOM: then nothing of the next instant has been done
     yet.

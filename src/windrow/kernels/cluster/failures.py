@@ -9,7 +9,7 @@ the order of their starts; the rest is idle. So a job is hit as often as its sha
 says. A node that is out does not fail again.
 
 A job of the log that is hit arrives again, to run from the beginning, as it was submitted; or it is
-lost, if the row of the failure says so. A client's job is over, and the client is told.
+lost, if the row of the failure says so. A client's job is over, and the client is notified.
 
 Reservations are promises on nodes of which one is gone now: all are dropped, and the next pass
 makes them in the order of the queue.

@@ -13,7 +13,7 @@ least of either that was met among its jobs (HOLE_NODES, HOLE_LENGTH), and so fo
 
 from __future__ import annotations
 
-from windrow.kernels.cluster import profile, slides
+from windrow.kernels.cluster import profile, queue_index, slides
 from windrow.kernels.cluster import state as c
 from windrow.kernels.cluster.state import Ints
 from windrow.kernels.jit import lean
@@ -27,14 +27,10 @@ _SHORTEST = 4  # the power of two that is the least request of the second kind b
 @lean
 def kind(nodes: int, requested: int) -> int:
     """The number of a job's kind: by powers of two of nodes, and half powers of requested time."""
-    width = 0
-    while nodes > 1 and width < c.WIDTHS - 1:
-        nodes >>= 1
-        width += 1
     length = 0
     while length < c.LENGTHS - 1 and requested >= shortest(length + 1):
         length += 1
-    return width * c.LENGTHS + length
+    return queue_index.width(nodes) * c.LENGTHS + length
 
 
 @lean
@@ -49,12 +45,7 @@ def shortest(length: int) -> int:
 @lean
 def keep_up(s: Ints) -> None:
     """Begin, or cease, to know of holes as the queue gets long or short."""
-    waiting = s[c.TAIL] - s[c.HEAD]
-    if s[c.IS_KNOWN] == 1:
-        if waiting < c.LONG_QUEUE // 2:
-            s[c.IS_KNOWN] = 0
-    elif s[c.LONG_AT] > 0 and waiting >= c.LONG_QUEUE:
-        s[c.IS_KNOWN] = 1
+    if queue_index.has_become_long(s):
         forget(s)
         first = s[c.QUEUE_AT] + s[c.HEAD] * c.QUEUED_WIDTH
         last = s[c.QUEUE_AT] + s[c.TAIL] * c.QUEUED_WIDTH

@@ -153,7 +153,7 @@ def slide_to_front(s: Ints) -> None:
 
 @lean
 def leave_gap(s: Ints, i: int) -> None:
-    """Entry `i` of a long queue is of nobody any more.
+    """Entry `i` of a long queue is free again.
 
     Gaps are closed when they are many: to close each took longer than a pass. What goes over the
     queue skips them; the queue neither begins nor ends with one.

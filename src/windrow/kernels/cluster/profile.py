@@ -33,7 +33,7 @@ from windrow.kernels.cluster.state import (
 )
 from windrow.kernels.jit import kernel, lean
 
-_FILLED = 48  # segments in a block after all were packed anew, so that each has room for more
+_FILLED = 48  # segments in a block after all were packed again, so that each has room for more
 
 
 @lean
@@ -51,7 +51,7 @@ def begins(s: Ints, p: int, k: int) -> int:
 
 @lean
 def numbers(s: Ints, p: int) -> int:
-    """How far behind the begin of a segment its free nodes are."""
+    """How far behind the start of a segment its free nodes are."""
     return s[p + BLOCK_ROOM] * BLOCK
 
 

@@ -17,7 +17,7 @@ IS_STALE = c.WIDTHS  # the place in a block's row that says so
 
 @lean
 def width(nodes: int) -> int:
-    """The power of two that so many nodes are at least."""
+    """The greatest power of two (its exponent) that is not above this number of nodes."""
     found = 0
     while nodes > 1 and found < c.WIDTHS - 1:
         nodes >>= 1
@@ -32,14 +32,24 @@ def row(s: Ints, i: int) -> int:
 
 
 @lean
-def keep_up(s: Ints) -> None:
-    """Begin, or cease, to know of blocks as the queue gets long or short."""
+def has_become_long(s: Ints) -> bool:
+    """Whether something is to be known of the queue from now on; it ceases to be when the queue has
+    become short."""
     waiting = s[c.TAIL] - s[c.HEAD]
     if s[c.IS_KNOWN] == 1:
         if waiting < c.LONG_QUEUE // 2:
             s[c.IS_KNOWN] = 0
-    elif s[c.LONG_AT] > 0 and waiting >= c.LONG_QUEUE:
-        s[c.IS_KNOWN] = 1
+        return False
+    if s[c.LONG_AT] == 0 or waiting < c.LONG_QUEUE:
+        return False
+    s[c.IS_KNOWN] = 1
+    return True
+
+
+@lean
+def keep_up(s: Ints) -> None:
+    """Begin, or cease, to know of blocks as the queue gets long or short."""
+    if has_become_long(s):
         for b in range(s[c.HEAD] // c.INDEX_BLOCK, (s[c.TAIL] - 1) // c.INDEX_BLOCK + 1):
             measure(s, b * c.INDEX_BLOCK)
 

@@ -73,7 +73,7 @@ def count(s: Ints) -> None:
 
 @lean
 def planned(s: Ints, time: int, nodes: int) -> None:
-    """A job on so many nodes is planned to start at that time."""
+    """A job on this number of nodes is planned to start at that time."""
     k = slot(s, time - 1)
     s[k] = min(s[k], nodes)
     s[head(s) + c.SLIDE_MOVES] += 1
@@ -93,7 +93,7 @@ def next_pass(s: Ints) -> None:
 
 @lean
 def room(s: Ints, low: int, high: int, free: int) -> None:
-    """From `low` to before `high` now so many nodes are free."""
+    """From `low` to before `high` this number of nodes is now free."""
     d = head(s)
     shift = s[d + c.SLIDE_SHIFT]
     first = low >> shift

@@ -129,7 +129,7 @@ KINDS = WIDTHS * LENGTHS
 HOLE_NODES, HOLE_LENGTH, NOT_BEFORE = 0, KINDS, 2 * KINDS  # columns
 LONG_QUEUE = 512  # jobs that wait, from which on it pays to know
 
-# Who may slide, by time: see `slides`. The times of all reservations are dealt to so many slots.
+# Who may slide, by time: see `slides`. The times of all reservations are dealt to this many slots.
 SLIDE_SLOTS = 4096
 SLIDE_SHIFT, SLIDE_PASS, SLIDE_MOVES = range(3)
 SLIDE_HEADER = 3

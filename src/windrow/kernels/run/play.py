@@ -72,7 +72,7 @@ def rollout(s: Ints, log: Ints, r: Ints, groups: Ints, runs: Ints, terms: Floats
 
 @lean
 def begin(s: Ints, no_starts: Ints, r: Ints) -> bool:
-    """Go on from what is under way, and submit what is planned. False if there is no room for
+    """Continue from what is under way, and submit what is planned. False if there is no room for
     it."""
     for v in range(t.HEADER, r[t.TASKS_END], t.TASK_WIDTH):
         if r[v + t.HOME] == t.IN_NO_JOB and r[v + t.PARENTS] == 0:

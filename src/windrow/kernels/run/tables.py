@@ -222,7 +222,7 @@ def region(r: Ints, at: int) -> Ints:
 
 
 def grown(r: Ints, rooms: dict[int, int]) -> Ints:
-    """The same with at least so much room. What must grow doubles, so it happens seldom."""
+    """The same with at least this much room. What must grow doubles, so it happens seldom."""
     if all(r[at + 1] >= rows for at, rows in rooms.items()):
         return r
     now = {at: int(r[at + 1]) for at in _WIDTHS}

@@ -33,8 +33,8 @@ COMPLETE, DECIDE, NO_ROOM, STUCK, GROW = range(5)
 
 @kernel
 def go_on(s: Ints, log: Ints, r: Ints, terms: Floats) -> int:
-    """Go on until all tasks are done or a decision is due. NO_ROOM: some table or the state is too
-    small; call again.
+    """Continue until all tasks are done or a decision is due. NO_ROOM: some table or the state is
+    too small; call again.
 
     STUCK: nothing will ever happen again, and tasks are left. GROW: tasks join the run now, after
     all else; the caller takes them in and lets it begin again.

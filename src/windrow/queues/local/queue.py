@@ -47,7 +47,7 @@ _MAX_ARRAY = 1000
 _PLAYED_FORWARD = 200
 """Estimates look at this number of waiting jobs; those behind them have none."""
 _LONG_S = 10 * 365 * 86_400
-"""Stands for the time of a job without a limit, if a number must be told."""
+"""Stands for the time of a job without a limit, if a number is needed."""
 _JOB_ID = re.compile(r"(?:(queue-[a-z0-9-]+)\.)?([0-9]{1,18})", re.ASCII)
 
 

@@ -87,7 +87,7 @@ def _term(tokens: Sequence[str], features: frozenset[str]) -> tuple[bool, Sequen
     else:
         value = tokens[0] in features
     tokens = tokens[1:]
-    if tokens and tokens[0].startswith("*"):  # so many of the job's nodes: others need not have it
+    if tokens and tokens[0].startswith("*"):  # this many of its nodes: others need not have it
         return True, tokens[1:]
     return value, tokens
 

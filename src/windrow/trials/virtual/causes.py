@@ -64,8 +64,8 @@ ONE_LOSS: Collection[str] = (
 )
 """What makes one job be lost."""
 LEAST = 3
-"""So many jobs are lost at least for one reason before a run gives up; said here, as what ships may
-be wrong."""
+"""At least this many jobs are lost for one reason before a run gives up; said here, as what ships
+may be wrong."""
 LEAST_FOR: Mapping[Cause, int] = {Cause.TIME_LIMIT: 12, Cause.NODE_FAILED: 20}
 """The same for reasons that pass more often."""
 MOST_REFUSED = 3

@@ -554,7 +554,7 @@ def may_strike(kind: Kind, scenario: VirtualScenario) -> bool:
 
 def _bounds(scenario: VirtualScenario, takes: Sequence[int]) -> Bounds:
     """How much work the run needs at most: a task with checkpoints may end at each of them."""
-    longest_s = 5 * max(takes)  # a task may take so much longer than was expected
+    longest_s = 5 * max(takes)  # a task may take this many times longer than was expected
     copies = max(scenario.copies, scenario.replicas, 2 if scenario.speculate else 1)
     if scenario.reliability:
         copies = max(copies, 4)

@@ -29,7 +29,7 @@
 10. If jobs keep files on disks of their nodes, a task starts only if what it reads is: among
     the shared files or on a node of its job (`World.begins`); in the end results are among the
     shared files, and those disks are empty.
-11. Jobs never hold more nodes at a time than there are, as the story tells it, whenever somebody
+11. Jobs never hold more nodes at a time than there are, as the story tells it, whenever someone
     looked; so held node time is at most nodes times span.
 12. If machines forget what was not synced (`memory`), claims, fences, files of jobs and lists
     for agents outlive the machine of who made them, as soon as they are made; what agents wrote

@@ -40,7 +40,7 @@ WORLDS: Sequence[tuple[int, _World]] = (
 """How often each is drawn, and what it has."""
 _FEW = 0.7
 _SURELY = 0.6
-"""In so many runs something strikes of what makes their world special."""
+"""In how many runs something strikes of what makes their world special."""
 _GROUPS: Sequence[tuple[str, Sequence[Kind]]] = (
     ("checkpoints", (Kind.NOTICED,)),
     ("local", LOCAL),

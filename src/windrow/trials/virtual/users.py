@@ -31,7 +31,7 @@ _RENEWS_EVERY_S = 10
 _KEEPS_S = (0.0, 40.0, 120.0)
 _HEARD_S = 2
 _LASTS = 3
-"""A run is held so many times as long as the fault is drawn to last."""
+"""A run is held this many times as long as the fault is drawn to last."""
 
 
 @dataclass
@@ -138,7 +138,7 @@ class Wishes:
         try:
             if not manager.amend(change):
                 return False
-        except UserError:  # it has begun meanwhile
+        except UserError:  # it has started meanwhile
             return True
         assert self.whole is not None
         now = change.now
@@ -153,8 +153,8 @@ class Wishes:
         return True
 
     def _change(self, manager: Manager, fault: Fault) -> TasksAmended | None:
-        """Another command for a task that has not begun; None if there is none, or someone of whom
-        the run does not know may do what it was before."""
+        """Another command for a task that has not started; None if there is none, or someone of
+        whom the run does not know may do what it was before."""
         core = manager.core
         workflow = core.work.workflow
         ever = set(self.world.finished_s)

@@ -29,7 +29,7 @@ class LateView:
         """How often something was there that could not be seen."""
 
     def begin(self, late_s: float, length_s: float) -> None:
-        """From now on what is written is seen so much later, for this time."""
+        """For this time, what is written from now on is seen that much later."""
         self._late_s = late_s
         self._until_s = self._now_s() + length_s
         self._sizes = {path: [(-inf, path.stat().st_size)] for path in self._files()}

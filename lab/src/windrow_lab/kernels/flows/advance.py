@@ -66,7 +66,7 @@ def timer(w: Ints, s: Ints, f: Floats, node: int, when_s: float) -> None:
 
 @lean
 def flow(w: Ints, s: Ints, f: Floats, slot: int, more: float, weight: int) -> float:
-    """So much more crosses the wide area, or it weighs otherwise; weight 0 ends it. What had not
+    """This much more crosses the wide area, or its weight changes; weight 0 ends it. What had not
     crossed before."""
     before = s[w[at.WEIGHT] + slot]
     if before:
@@ -95,7 +95,7 @@ def use(f: Floats, size: float) -> None:
 
 @lean
 def charge(w: Ints, x: Floats, s: Ints, f: Floats, pipe: int, more: float) -> float:
-    """The space that a pipeline takes once it holds so much more: at least what it is guaranteed,
+    """The space that a pipeline takes once it holds this much more: at least what it is guaranteed,
     while it is open."""
     return max(
         f[w[at.HELD] + pipe] + more, x[w[at.GUARANTEE] + pipe] if s[w[at.IS_OPEN] + pipe] else 0.0
@@ -104,7 +104,7 @@ def charge(w: Ints, x: Floats, s: Ints, f: Floats, pipe: int, more: float) -> fl
 
 @lean
 def hold(w: Ints, x: Floats, s: Ints, f: Floats, pipe: int, more: float) -> None:
-    """The pipeline holds so much more, or less."""
+    """The pipeline holds this much more, or less."""
     use(f, charge(w, x, s, f, pipe, more) - charge(w, x, s, f, pipe, 0.0))
     f[w[at.HELD] + pipe] += more
 
@@ -417,7 +417,7 @@ def start_all(w: Ints, x: Floats, s: Ints, f: Floats) -> None:
 
 @kernel
 def advance(w: Ints, x: Floats, s: Ints, f: Floats, until_s: float) -> int:
-    """Go on until a time, or to the end. STUCK: what is left can never start. FAILURES_END: more
+    """Advance to a time, or to the end. STUCK: what is left can never start. FAILURES_END: more
     must be drawn."""
     while True:
         start_all(w, x, s, f)

@@ -114,7 +114,7 @@ class _Beam(Generic[T]):
         last = max((k for k, rank in enumerate(ranks) if rank), default=-1)
         key = ranks[
             : last + 1
-        ]  # after the last choice that is not the best, all scripts go on alike
+        ]  # after the last choice that is not the best, all scripts continue alike
         if key not in self.found:
             script = _Scripted(HINDSIGHT, key, self.width)
             self.found[key] = script, self.play(script)

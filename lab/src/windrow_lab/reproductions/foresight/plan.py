@@ -16,7 +16,7 @@ objectives  node-hours and both, on part of the grid
 ablation    each ingredient left out, on part of the grid
 
 Law: the last four run what is run in `grid` as well, by other strategies; so what they are compared
-with is there already and is not run again (`BESIDE`).
+with already exists and is not run again (`BESIDE`).
 """
 
 from collections.abc import Iterator
@@ -59,7 +59,7 @@ ABLATIONS: tuple[Foresight, ...] = (
 
 _NOISE = 0.2
 TOLD = Foresight(sampling=Sampling(spread=_NOISE), name="foresight, told")
-"""With task times that are off: told by how much they are. Plain foresight is left to find out."""
+"""With task times that are off: it knows by how much. Plain foresight is left to find out."""
 
 BESIDE = ("hindsight", "oracle", "objectives", "ablation")
 """The campaigns whose runs are compared with those of `grid`."""

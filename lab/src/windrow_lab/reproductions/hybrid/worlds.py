@@ -113,7 +113,7 @@ class ConstantWaits(_Shared):
         heapreplace(self.free[queue], self.ended[task].end_s)
 
     def next_end(self) -> Ended:
-        """Go on until a task ends."""
+        """Let time pass until a task ends."""
         self.now_s, task = heappop(self.events)
         return self.ended[task]
 
@@ -149,7 +149,7 @@ class RealQueues(_Shared):
         self.waiting[queue, self.number[task]] = job, iterations, mb
 
     def next_end(self) -> Ended:
-        """Go on until a task ends."""
+        """Let time pass until a task ends."""
         while True:
             until = self._next_news_s()
             for queue, cluster in enumerate(self.clusters):
