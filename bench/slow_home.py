@@ -92,18 +92,18 @@ tasks:
   - id: first-{n}
     matrix: { n: 1..%(width)d }
     command: >-
-      sum=$(cat /volumes/db/batch query-{n} | cksum); sleep 1;
-      yes "$sum" | head -c %(mid)d | dd obs=1M status=none of=/volumes/work/mid
+      sum=$(cat /vol/db/batch query-{n} | cksum); sleep 1;
+      yes "$sum" | head -c %(mid)d | dd obs=1M status=none of=/vol/work/mid
     inputs: query-{n}
-    mounts: { /volumes/db: db, /volumes/work: work }
+    mounts: { /vol/db: db, /vol/work: work }
     shell: bash
     runtime: 1m
   - id: second-{n}
     matrix: { n: 1..%(width)d }
     after: first-{n}
-    command: sum=$(cksum < /volumes/work/mid); sleep 1; yes "$sum" | head -c %(end)d > /volumes/work/out
-    mounts: { /volumes/work: work }
-    extract: { /volumes/work/out: "out-{n}" }
+    command: sum=$(cksum < /vol/work/mid); sleep 1; yes "$sum" | head -c %(end)d > /vol/work/out
+    mounts: { /vol/work: work }
+    extract: { /vol/work/out: "out-{n}" }
     shell: bash
     runtime: 1m
 """
