@@ -335,6 +335,7 @@ OPTIONS: dict[tuple[str, ...], dict[str, Callable[[Draw], str]]] = {
     ("status",): {"--pool": bad_name, "--run": bad_name, "--color": bad_choice},
     **{(name,): {"--run": bad_name} for name in ("cancel", "wait", "watch", "files")},
     ("retry", "a"): {"--run": bad_name},
+    ("priority", "1", "a"): {"--run": bad_name},
     ("resume",): {"--run": bad_name, "--space": bad_size, "--accept": bad_name},
     ("clean",): {"--older": lambda d: d.choice(["0", bad_time(d)])},
     ("report",): {"--run": bad_name, "--html": no_page, "--crate": bad_name},

@@ -499,6 +499,10 @@ class AgentCore:
         else:
             self.never(task, "the user cancelled it", at)
 
+    def rank(self, task: int, priority: int) -> None:
+        """The user has given this task another priority."""
+        self._allocation.rank(task, priority)
+
     def drop_late(self, at: float) -> None:
         """Drop what could not end in time even if it started now. Cheap until the time gets
         short."""

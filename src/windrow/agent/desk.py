@@ -64,7 +64,7 @@ class Elsewhere:
         self._passed_over = {job.job, *job.over, *mine}
         self._tails: dict[int, Tail] = {}
         self._abandoned = Tail(folder.abandoned, job.abandoned_bytes)
-        self._dismissed = Tail(folder.abandoned, job.abandoned_bytes)
+        self._wishes = Tail(folder.abandoned, job.abandoned_bytes)
         self._arrived = Tail(folder.arrived, job.arrived_bytes)
         self._concern = {number for task in job.tasks for number in (task.task, *task.parents)}
         self._rivals = [number for number in job.given_up if self._may_share_tasks(number)]
@@ -88,7 +88,11 @@ class Elsewhere:
         given_up = "the run has given it up, or a task on which it depends"
         news = [
             *self._from_jobs(),
-            *((int(record["task"]), given_up) for record in self._abandoned.read_json()),
+            *(
+                (int(record["task"]), given_up)
+                for record in self._abandoned.read_json()
+                if "priority" not in record
+            ),
         ]
         news += [(int(record["task"]), "") for record in self._arrived.read_json()]
         # What else the run does does not call for a look more often.
@@ -99,12 +103,16 @@ class Elsewhere:
             self.wait_s = min(self.wait_s * _BACK_OFF, _SLOWEST_S)
         return news
 
-    def dismissed(self) -> list[int]:
-        """Tasks of the job that the user does not want any more, or changes, since the last
-        look."""
-        lines = self._dismissed.read_json()
+    def wishes(self) -> list[tuple[int, int | None]]:
+        """Tasks of the job that the user does not want any more, or changes, since the last look
+        (None); or wants to have this priority."""
+        lines = self._wishes.read_json()
         tasks = {task.task for task in self._job.tasks} if lines else set()
-        return [line["task"] for line in lines if line.get("ends") and line["task"] in tasks]
+        return [
+            (line["task"], line.get("priority"))
+            for line in lines
+            if line["task"] in tasks and (line.get("ends") or "priority" in line)
+        ]
 
     def _reads(self, parent: int, names: tuple[str, ...]) -> bool:
         """Whether tasks here read these outputs of a task, which are on a node of another job
@@ -210,11 +218,14 @@ class Desk:
                 if is_fenced(self._folder, number):
                     self._core.drain(GIVEN_UP, now, None if number == self._job.job else number)
 
-    def dismiss(self, now: float) -> None:
-        """End what the user does not want any more."""
+    def hear_wishes(self, now: float) -> None:
+        """End what the user does not want any more, and take up other priorities."""
         for source in list(self._sources.values()):
-            for task in source.dismissed():
-                self._core.dismiss(task, now)
+            for task, priority in source.wishes():
+                if priority is None:
+                    self._core.dismiss(task, now)
+                else:
+                    self._core.rank(task, priority)
 
     def take_over(self, now: float) -> bool:
         """Take another job's tasks if nothing has run here for a while, and tasks wait for them.

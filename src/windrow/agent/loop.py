@@ -153,7 +153,7 @@ class Loop:
                 self._look_after_checkpoints(now)
             if now >= self._sweep_at:  # what the passing of time has changed
                 self._core.drop_late(now)
-                self._desk.dismiss(now)
+                self._desk.hear_wishes(now)
                 self._desk.take_over(now)
                 self._sweep_at = now + _SWEEP_EVERY_S
             if self._core.is_done and self._desk.take_more(now):

@@ -17,7 +17,7 @@ import msgspec
 
 from windrow.app import live_runs
 from windrow.app.facts import RunFacts
-from windrow.app.new_tasks import REFUSED, Amendment, limited, linked
+from windrow.app.new_tasks import REFUSED, Amendment, Ranking, limited, linked
 from windrow.errors import UserError, unknown_name
 from windrow.forecast.best_effort import filled
 from windrow.formats.disk import replace_text
@@ -51,6 +51,10 @@ class Arrivals:
                 self._add(name, msgspec.json.decode(content, type=RunnableRecord))
             elif what == "cancel":
                 self._cancel(msgspec.json.decode(content, type=list[str]))
+            elif what == "rank":
+                ranking = msgspec.json.decode(content, type=Ranking)
+                tasks = [self._number(name) for name in ranking.tasks]
+                self._manager.rank(tasks, ranking.priority)
             elif what == "amend":
                 return self._amend(name, msgspec.json.decode(content, type=list[Amendment]))
         except UserError as error:

@@ -18,7 +18,7 @@ from typing import Any
 
 from windrow.app.background import start_manager
 from windrow.app.facts import RunFacts
-from windrow.app.requests import AMEND, CANCEL, NEW
+from windrow.app.requests import AMEND, CANCEL, NEW, RANK
 from windrow.app.runs import RunPaths
 from windrow.deletion import discard, put
 from windrow.errors import STEERING, UserError
@@ -154,6 +154,14 @@ class Amendment:
         if self.time_limit is not None:
             said["limits_s"] = ()
         return replace(rules, **said) if said else None
+
+
+@dataclass(frozen=True, slots=True)
+class Ranking:
+    """Tasks, by their ids, and the priority that they are to have."""
+
+    tasks: tuple[str, ...]
+    priority: int
 
 
 def _tries(value: Any, read: Callable[[Any], Any]) -> tuple[Any, ...]:
@@ -366,6 +374,11 @@ class Steering:
         """Let these tasks not run, or no more: what needs them is blocked."""
         if tasks:
             self._ask(CANCEL, list(tasks))
+
+    def rank(self, tasks: Sequence[str], priority: int) -> None:
+        """Give these tasks another priority, wherever they are."""
+        if tasks:
+            self._ask(RANK, Ranking(tuple(tasks), priority))
 
     def _ask(self, what: str, content: object) -> None:
         name = secrets.token_hex(8)

@@ -32,10 +32,12 @@ if TYPE_CHECKING:
 NEW = "new-"
 AMEND = "amend-"
 CANCEL = "cancel-"
+RANK = "rank-"
 """How requests of programs about their tasks begin (`app.new_tasks`)."""
 _RETRY = "retry-"
 _ADD = "add-"
-_REQUESTS = (_RETRY, _ADD, NEW, AMEND, CANCEL)
+_TAKEN_IN = (NEW, AMEND, CANCEL, RANK)
+_REQUESTS = (_RETRY, _ADD, *_TAKEN_IN)
 REQUEST_S = 0.02
 """How often one looks for requests, and for whether they were followed, of a run that is held."""
 
@@ -51,7 +53,7 @@ def follow_requests(manager: Manager, arrivals: Callable[[], Arrivals]) -> bool:
     folder = manager.folder.path
     asked = [folder / name for name in sorted(filter(is_request, _names_in(folder)))]
     for request in asked:
-        if request.name.startswith((NEW, AMEND, CANCEL)):
+        if request.name.startswith(_TAKEN_IN):
             if not arrivals().take(request):
                 continue
         elif request.name.startswith(_ADD):

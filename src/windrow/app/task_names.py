@@ -38,6 +38,16 @@ def chosen_tasks(workflow: Workflow, names: Sequence[str], run: str) -> list[int
     return sorted(found)
 
 
+def tasks_or_kinds(workflow: Workflow, names: Sequence[str], run: str) -> list[int]:
+    """The same; a name that no task has may be that of a kind."""
+    found: set[int] = set()
+    for name in names:
+        kind = [number for number, one in enumerate(workflow.kinds) if one == name]
+        is_task = name in workflow.ids or "*" in name
+        found.update(chosen_tasks(workflow, [name], run) if is_task or not kind else kind)
+    return sorted(found)
+
+
 def no_task(workflow: Workflow, name: str, run: str) -> UserError:
     """The error for a task that a run does not have, with what was likely meant."""
     near = difflib.get_close_matches(name[:200], workflow.ids[:_COMPARED], n=1)

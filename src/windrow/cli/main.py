@@ -33,6 +33,7 @@ GROUPS: Mapping[str, Sequence[str]] = {
         "resume",
         "retry",
         "cancel",
+        "priority",
         "wait",
         "forecast",
         "reliability",

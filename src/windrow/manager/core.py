@@ -53,7 +53,7 @@ from windrow.model.cause import Cause
 from windrow.model.nodes import Need
 from windrow.storage.lifetimes import Lifetimes
 from windrow.story import events as e
-from windrow.story.events import Abandon, Action, Decide, StopJob, SubmitJob
+from windrow.story.events import Abandon, Action, Decide, Rank, StopJob, SubmitJob
 from windrow.strategies.base import Decision, Forecast, LookAhead, OwnJob, View
 from windrow.strategies.levels import Work, able
 
@@ -115,6 +115,8 @@ class Core:
         self._let_go = set[int]()  # parents for which no task waits any more in this way
         self._stopping = set[int]()  # tasks whose failure lets no other start
         self._priority = Counter[int]()
+        self.ranked: dict[int, int] = {}
+        """Priorities that the user has given while the run went on."""
         self.additions: set[str] = set()  # the ids of what was added to the workflow
         self._left = np.empty(0, dtype=bool)
         self._done = list[bool]()
@@ -165,12 +167,14 @@ class Core:
         for known in (self._loose, self._priority):
             known.pop(task, None)
         self._stopping.discard(task)
+        if task in self.ranked:
+            self._priority[task] = self.ranked[task]
         if rules is None:
             self.limits.learn(task, ())
             return
         self.limits.learn(task, rules.takes)
         if rules.priority:
-            self._priority[task] = rules.priority
+            self._priority[task] = self.ranked.get(task, rules.priority)
         if rules.stops:
             self._stopping.add(task)
         if rules.loose:
@@ -349,6 +353,8 @@ class Core:
                 return self._tasks_cancelled(event)
             case e.TasksAmended():
                 return self._tasks_amended(event)
+            case e.TasksRanked():
+                return self._tasks_ranked(event)
             case _:
                 assert_never(event)
 
@@ -617,6 +623,17 @@ class Core:
             self.work.workflow, (t for t, done in enumerate(self._done) if done), self.temporary
         )
         return self._unblocked(set(tasks))
+
+    def _tasks_ranked(self, event: e.TasksRanked) -> list[Action]:
+        for task in event.tasks:
+            is_ready = self._left[task] and self._open_parents[task] == 0
+            if is_ready:
+                self._unready(task)
+            self._priority[task] = self.ranked[task] = event.priority
+            if is_ready:
+                insort(self._ready, self._turn(task))
+        placed = tuple(task for task in event.tasks if self.copies.jobs_of(task))
+        return [Rank(placed, event.priority)] if placed else []
 
     def _unblocked(self, ready: set[int]) -> list[Action]:
         """What was cancelled or failed of these is not any more; what only that blocked is left

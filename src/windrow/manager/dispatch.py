@@ -297,9 +297,17 @@ class Dispatch:
 
     def abandon(self, tasks: Collection[int], *, ends: bool = False) -> None:
         """Tell all agents that these tasks will not run; `ends`: not even if they do."""
+        said = {"ends": True} if ends else {}
+        self._tell_agents({"task": task, **said} for task in tasks)
+
+    def rank(self, priorities: Mapping[int, int]) -> None:
+        """Tell all agents that tasks have these priorities."""
+        self._tell_agents({"task": task, "priority": n} for task, n in priorities.items())
+
+    def _tell_agents(self, said: Iterable[dict[str, int]]) -> None:
+        lines = [json.dumps(one) for one in said]
         for folder in (self.folder, *(mirror.folder for mirror in self.mirrors.values())):
-            said = {"ends": True} if ends else {}
-            if lines := [json.dumps({"task": task, **said}) for task in tasks]:
+            if lines:
                 append_lines(folder.abandoned, lines)
 
     def clean_up(self, core: Core) -> str:
@@ -384,6 +392,8 @@ class Dispatch:
                 local=self._local(core, task, members) if stays else (),
             )
             spec = _with_memory(spec, member.need, core.jobs[number].at.work)
+            if member.priority != spec.priority:
+                spec = replace(spec, priority=member.priority)
             yield self._moved(spec, place) if place else spec
 
     def _local(self, core: Core, task: int, members: Collection[int]) -> tuple[str, ...]:

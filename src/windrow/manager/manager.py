@@ -30,7 +30,7 @@ from windrow.model.cause import Cause
 from windrow.model.rules import PLAIN
 from windrow.story import events as e
 from windrow.story import translate
-from windrow.story.events import Abandon, Action, Decide, StopJob, SubmitJob
+from windrow.story.events import Abandon, Action, Decide, Rank, StopJob, SubmitJob
 from windrow.story.journal import NO_WORDS, QueueWords, Record, RunJournal
 from windrow.story.lost_files import LostFile, is_gone_from, lost_files, unfinished
 from windrow.strategies.base import Objective, Strategy
@@ -159,6 +159,7 @@ class Manager:
         self.follow_holds(at_once=True)
         if self.core.cancelled:  # who was killed may not have told the agents
             self.dispatch.abandon(sorted(self.core.cancelled), ends=True)
+        self.dispatch.rank(self.core.ranked)
         lost = self.run_again(again)
         self.dispatch.delete(
             self.core.temporary, self.core.temporary.gone
@@ -245,6 +246,11 @@ class Manager:
         now = self.now_s()
         cancelled = e.TasksCancelled(int(now), tuple(tasks), to_amend)
         self.take_in([Record(cancelled, at_s=now)])
+
+    def rank(self, tasks: Sequence[int], priority: int) -> None:
+        """Give these tasks another priority, wherever they are."""
+        now = self.now_s()
+        self.take_in([Record(e.TasksRanked(int(now), tuple(tasks), priority), at_s=now)])
 
     def amend(self, changed: e.TasksAmended) -> bool:
         """Change tasks that do not run; whether it is done: some may have to leave their jobs
@@ -563,6 +569,8 @@ class Manager:
                 self._of(self.core.jobs[action.job].at).wants_stop.append(action.job)
             case Abandon():
                 self.dispatch.abandon(action.tasks, ends=action.ends)
+            case Rank():
+                self.dispatch.rank(dict.fromkeys(action.tasks, action.priority))
 
     def _of(self, at: AtSite) -> Outpost:
         return next(outpost for outpost in self.outposts if outpost.at is at)

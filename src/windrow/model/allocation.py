@@ -9,7 +9,7 @@ Rule 3: pure, and standard library only: the same code runs in simulation and on
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from heapq import heappop, heappush
+from heapq import heapify, heappop, heappush
 from typing import NamedTuple
 
 from windrow.model.nodes import Need
@@ -112,6 +112,22 @@ class Allocation:
         if need is not None:
             self._members[task] = self._members[task]._replace(need=need)
         self._offer(task)
+
+    def rank(self, task: int, priority: int) -> None:
+        """A task of this job has this priority from now on; one that runs already, at its next
+        try."""
+        if task not in self.open:
+            return
+        member = self._members[task]
+        before = -member.priority, -member.expected_s, task
+        now = -priority, -member.expected_s, task
+        self._members[task] = member._replace(priority=priority)
+        self.packing.rank(before, now)
+        waiting = self._short.get((member.home, member.takes), [])
+        if before in waiting:
+            waiting.remove(before)
+            waiting.append(now)
+            heapify(waiting)
 
     def give_up(self, task: int) -> list[int]:
         """A running task failed for good. Returns it with its descendants here, which will never

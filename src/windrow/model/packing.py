@@ -26,6 +26,8 @@ Kind = tuple[Need, int]
 """What a task needs, and the node that has most of its data; `_NONE` if none has any, or all
 nodes are alike."""
 _NONE = -1
+Turn = tuple[int, float, int]
+"""By what the next task is chosen: priority and expected time, the other way round, and number."""
 
 
 class Space(Protocol):
@@ -54,7 +56,7 @@ class Packing:
         self.nodes = Nodes([shape] * nodes)
         """The nodes."""
         # Tasks of a kind fit alike: if one finds no room, no other of its kind need be tried.
-        self._offered: dict[Kind, list[tuple[int, float, int]]] = {}
+        self._offered: dict[Kind, list[Turn]] = {}
         self.limit: Need | None = None
         """The most that tasks may have, if the nodes are shared with others; it may change at
         any time."""
@@ -62,9 +64,7 @@ class Packing:
         """The nodes where a task should run if they have room, the best first; None: all nodes are
         alike."""
         self.space = space
-        self._needs: dict[
-            int, tuple[Need, tuple[int, float, int]]
-        ] = {}  # of what was offered, if space is limited
+        self._needs: dict[int, tuple[Need, Turn]] = {}  # of what was offered, if space is limited
         self.lacks_space = False
         """Whether at the last start there were nodes for some task, and space for none."""
 
@@ -84,6 +84,18 @@ class Packing:
         if self.space is not None:
             self._needs[task] = need, turn
             self.space.offer(task)
+
+    def rank(self, before: Turn, now: Turn) -> None:
+        """What was offered with this turn has another one, if it waits for room."""
+        for offered in self._offered.values():
+            if before in offered:
+                offered.remove(before)
+                offered.append(now)
+                if self.space is None:
+                    heapify(offered)
+        task = before[-1]
+        if task in self._needs:
+            self._needs[task] = (self._needs[task][0], now)
 
     @property
     def held(self) -> Need:

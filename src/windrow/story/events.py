@@ -109,6 +109,15 @@ class TasksAmended:
 
 
 @dataclass(frozen=True, slots=True)
+class TasksRanked:
+    """The user has given these tasks another priority; whatever they do goes on."""
+
+    at_s: int
+    tasks: tuple[int, ...]
+    priority: int
+
+
+@dataclass(frozen=True, slots=True)
 class JobsPlanned:
     """A strategy has decided, for the site of this name; an empty one is that of the only site.
 
@@ -355,7 +364,7 @@ TaskOver = TaskFinished | TaskFailed | TaskDropped | CopyFailed | DiskRefused
 TaskEvent = TaskStarted | TaskRetried | TaskCheckpointed | TaskUndone | TaskKept | TaskOver
 FileEvent = FilesMoved | MoveFailed | FilesGone
 RunEvent = RunBegan | RunStopped | RunHeld | RunClosed
-ChangeEvent = TasksAdded | TasksCancelled | TasksAmended
+ChangeEvent = TasksAdded | TasksCancelled | TasksAmended | TasksRanked
 Event = RunEvent | ChangeEvent | JobsPlanned | JobEvent | TaskEvent | FileEvent
 
 
@@ -389,6 +398,14 @@ class Abandon:
     ends: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class Rank:
+    """Let allocations start these tasks as this priority says."""
+
+    tasks: tuple[int, ...]
+    priority: int
+
+
 def gone_files(event: Event) -> tuple[tuple[str, ...], bool]:
     """Files that are gone after this, and whether they went with the nodes of a job."""
     if isinstance(event, FilesGone):
@@ -396,4 +413,4 @@ def gone_files(event: Event) -> tuple[tuple[str, ...], bool]:
     return ((), False)
 
 
-Action = Decide | SubmitJob | StopJob | Abandon
+Action = Decide | SubmitJob | StopJob | Abandon | Rank

@@ -66,6 +66,8 @@ class TaskStory:
     saved_at_s: float = 0.0
     amended_s: list[float] = field(default_factory=list)
     """When it was changed."""
+    ranked: list[tuple[float, int]] = field(default_factory=list)
+    """When it was given another priority, and which."""
 
     @property
     def sizes(self) -> tuple[int, ...]:
@@ -380,6 +382,10 @@ class RunStory:
             self._move(told, TaskState.PENDING)
         self._block_again()
 
+    def _tasks_ranked(self, event: e.TasksRanked, at_s: float, _detail: Any) -> None:
+        for number in event.tasks:
+            self.tasks[number].ranked.append((at_s, event.priority))
+
     def _block_again(self) -> None:
         """What is blocked by what has failed or was cancelled, and nothing else."""
         for other in self.tasks:
@@ -681,6 +687,7 @@ _TOLD: Mapping[type[e.Event], Callable[[RunStory, Any, float, Any], None]] = {
     e.TasksAdded: RunStory._tasks_added,
     e.TasksCancelled: RunStory._tasks_cancelled,
     e.TasksAmended: RunStory._tasks_amended,
+    e.TasksRanked: RunStory._tasks_ranked,
     e.JobsPlanned: RunStory._jobs_planned,
     **dict.fromkeys(get_args(e.JobEvent), RunStory._job),
     e.TaskCheckpointed: RunStory._task_checkpointed,

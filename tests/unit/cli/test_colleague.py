@@ -59,6 +59,7 @@ EXECUTING = [
     ["run", "w.yaml", "--resume"],
     ["run", "--add", "w.yaml"],
     ["cancel"],
+    ["priority", "5", "t"],
 ]
 
 

@@ -5,9 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from tests.waiting import wait_until
 
 import windrow
 from windrow.app.new_tasks import NewTask
+from windrow.app.runs import RunView, find_run
+from windrow.cli.main import main
 from windrow.errors import UserError
 from windrow.story.states import RunState
 
@@ -90,3 +93,37 @@ def test_tasks_of_a_program_take_of_limits_of_their_run(here: Path) -> None:
     assert run.wait(60) is RunState.COMPLETE
     assert most_at_once(here / "log") == 1
     assert (here / "last").exists()
+
+
+RANKED = """
+defaults: {runtime: 1s, cores: 8}
+tasks:
+  - {id: gate, command: "until test -e go; do sleep 0.05; done"}
+  - {id: "old-{i}", matrix: {i: 1..3}, command: "echo {id} >> ran", after: gate, priority: 3}
+  - {id: "new-{i}", matrix: {i: 1..3}, command: "echo {id} >> ran", after: gate}
+  - {id: last, command: "echo {id} >> ran", after: gate}
+"""
+
+
+def test_priorities_change_while_a_run_goes_on(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (here / "w.yaml").write_text(RANKED)
+    run = windrow.run("w.yaml")
+    wait_until(lambda: run.tasks["gate"].state == "running")
+    assert main(["priority", "5", "new", "--json"]) == 0
+    assert '"tasks": [\n    "new-1",' in capsys.readouterr().out
+    assert main(["priority", "-1", "old-2", "old-3"]) == 0
+    assert main(["priority", "9", "nosuch"]) == 2
+    assert "has no task 'nosuch'" in capsys.readouterr().err
+    # The agent looks for wishes now and then: it has when it has dropped this task.
+    assert main(["cancel", run.name, "last"]) == 0
+    wait_until(lambda: RunView(find_run(None)).story.tasks[-1].dropped != [])
+    (here / "go").touch()
+    assert run.wait() is RunState.STOPPED
+    ran = (here / "ran").read_text().split()
+    assert ran == ["new-1", "new-2", "new-3", "old-1", "old-2", "old-3"]
+    assert main(["explain", "old-2"]) == 0
+    assert "priority -1 since" in capsys.readouterr().out
+    assert main(["priority", "1", "new"]) == 2
+    assert "over; nothing to change" in capsys.readouterr().err

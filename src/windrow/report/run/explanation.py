@@ -324,6 +324,8 @@ def _before(run: RecordedRun, number: int) -> Iterator[str]:
         if joined.first <= number < joined.first + joined.count:
             by = f" by {joined.event.maker}" if joined.event.maker else ""
             yield f"added to the run at {_clock(run, joined.at_s)}{by}"
+    for at_s, priority in run.story.tasks[number].ranked[-1:]:
+        yield f"priority {priority} since {_clock(run, at_s)}"
     if (kept := run.story.tasks[number].kept) is not None:
         yield f"kept from {kept.run}, where it finished at {_clock(run, kept.ended_s)}"
 
