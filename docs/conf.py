@@ -1,5 +1,6 @@
 """The documentation site: `make docs`. Warnings are errors there."""
 
+import runpy
 from pathlib import Path
 
 from windrow.cli import manual
@@ -19,6 +20,9 @@ autodoc_member_order = "bysource"
 autodoc_typehints = "description"
 nitpicky = False
 html_search_scorer = str(Path(__file__).with_name("scorer.js"))
+
+# Pages of all keys, made of the reader's tables and of examples.
+runpy.run_path(str(Path(__file__).with_name("keys.py")))["write"](Path(__file__).parent / "keys")
 
 # A page for each command, made of its parser.
 COMMANDS = Path(__file__).parent / "commands"

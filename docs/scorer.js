@@ -2,7 +2,7 @@
 "use strict";
 
 const first = new RegExp(
-  "^(index$|start/|commands/" +
+  "^(index$|start/|commands/|keys/" +
     "|how-to/(run-from-python|write-a-workflow|run-a-workflow|choose-a-strategy|several-clusters)$" +
     "|how-to/(clusters-over-ssh|failing-nodes|space|local-data|shared-inputs|volumes)$" +
     "|how-to/(share-a-pool|python-functions)$" +

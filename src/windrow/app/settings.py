@@ -1,60 +1,14 @@
 """`windrow.toml`: how queues and sites are reached. Looked for here, in the folders above, then in
 ~/.config/windrow.
 
-[queues.slurm]                  # the name that --on takes
-kind = "slurm"                  # default: the name
-partition = "short"
-account = "ab123"
-qos = "normal"
-constraint = "skylake"
-extra = ["--licenses=x:1"]      # handed to sbatch as they are
-room = "2TB"                    # for the files of runs there: a quota (any kind of queue)
-
-[queues.local]                  # this machine; all keys may be left out
-cores = 4                       # the most that a job uses at once
-memory = "16GiB"                # likewise, by what tasks state
-walltime = "12h"                # end jobs that take longer (default: no limit)
-
-[queues.try]                    # a small cluster played on this machine, with whole nodes and walltimes
-kind = "local"
-nodes = 4
-cores = 1                       # of each node
-policy = "easy"
-
-[sites.west]                    # a queue, and where its files are; --on takes several: --on local,west
-queue = "slurm"                 # kind, with the keys of such a queue as above
-cluster = "dusk"                # another cluster of the same Slurm: -M on every command
-host = "login.west.example"     # where its commands run, by ssh (default: here)
-data_host = "dtn.west.example"  # where files are sent (default: host)
-folder = "/scratch/me/windrow"  # where runs are kept there
-shares_files_with = ["here"]    # sites that see the same files; here: the folder of the run (default without a host)
-speed = 1.3                     # how many times as fast tasks run there
-setup = "module load gcc"       # in the shell of a job, before its agent
-max_node_hours = 2000           # what one run may use there
-price = 0.5                     # of a node-hour, for --objective cost
-preempted_every = "2h"          # its jobs are taken away, on average after this time (default: as learned)
-max_preemptions = 2             # tasks that were preempted this often go to another site, if there is one
-attributes = {gpu = "a100"}     # for `where:` conditions of tasks
-
-[data]
-limit = "2TB"                   # what files of all runs below a folder may take together; --space: of one run
-folder = "/scratch/me"          # which folder (default: that of this file)
-scratch = "$TMPDIR"             # disks of the nodes' own: tasks work there, and results are copied from there
-share = "peer"                  # what many tasks read comes there from other nodes, or by "sbcast" (default: "copy")
-keep = ["*.bam"]                # files that are copied from there even if only tasks of the same job read them
-late = "60s"                    # after the end of a job: how long until all that its agent wrote is seen here
-
-[run]                           # what windrow run takes where its command line says nothing
-on = "slurm"                    # each key is an option of windrow run, with _ for -
-cap = 8
-
-[profiles.night]                # the same under a name: windrow run --profile night
-objective = "node-hours"
+Every key, with what it means: examples/every-setting/windrow.toml, of which a page of the
+documentation is made.
 
 Both kinds of tables take all keys; a [queues.NAME] says `kind` where a [sites.NAME] says `queue`.
 
-Rule: the keys of a table are the fields of its type, and all tables are checked whenever one is read.
-"""  # noqa: E501
+Rule: the keys of a table are the fields of its type, and all tables are checked whenever one is
+read.
+"""
 
 import os
 from collections.abc import Collection, Iterator, Mapping, Sequence

@@ -135,9 +135,12 @@ def _shell(_key: str) -> Schema:
 
 def _container(_key: str) -> Schema:
     what: dict[str, Schema] = {
-        "image": _ref("text"),
-        "runtime": {"enum": list(RUNTIMES)},
-        "options": _ref("texts"),
+        "image": {**_ref("text"), "description": "A name, a URL, a file or a folder."},
+        "runtime": {
+            "description": "By what it is run; what is found first if it is missing.",
+            "enum": list(RUNTIMES),
+        },
+        "options": {**_ref("texts"), "description": "Options of that."},
     }
     table = _table({key: what[key] for key in reader.CONTAINER_KEYS}, "image")
     return {"anyOf": [_ref("text"), table]}
@@ -389,15 +392,27 @@ def _workflow() -> dict[str, Schema]:
             "description": "Named pieces of space that tasks mount.",
             **_names(_name_but(*NOT_NAMES), _ref("volume")),
         },
-        "tasks": {"type": "array", "minItems": 1, "items": _ref("task")},
+        "tasks": {
+            "description": "What is to run.",
+            "type": "array",
+            "minItems": 1,
+            "items": _ref("task"),
+        },
     }
 
 
 def _file() -> Schema:
     what: dict[str, Schema] = {
-        "size": _ref("disk"),
-        "keep": {"type": "boolean"},
-        "role": {"enum": [str(role) for role in Role]},
+        "size": {**_ref("disk"), "description": "Its size, as far as it is known."},
+        "keep": {
+            "description": "false: it is deleted once no task needs it, result or not.",
+            "type": "boolean",
+        },
+        "role": {
+            "description": "How tasks use it; by default that follows from who reads and writes "
+            "it.",
+            "enum": [str(role) for role in Role],
+        },
     }
     table = _table({key: what[key] for key in reader.FILE_KEYS}, minProperties=1)
     return {
@@ -409,8 +424,8 @@ def _file() -> Schema:
 
 def _cache() -> Schema:
     what: dict[str, Schema] = {
-        "from": _ref("text"),
-        "size": _ref("disk"),
+        "from": {**_ref("text"), "description": "The file or folder that it shows, from home."},
+        "size": {**_ref("disk"), "description": "Of a cache volume: its size."},
         "policy": {
             "description": "What is given up first if it does not fit.",
             "enum": list(POLICIES),
@@ -424,8 +439,11 @@ def _cache() -> Schema:
 
 def _scratch() -> Schema:
     what: dict[str, Schema] = {
-        "scratch": _ref("disk"),
-        "per": _ref("text"),
+        "scratch": {**_ref("disk"), "description": "The volume is empty at first, and this large."},
+        "per": {
+            **_ref("text"),
+            "description": "There is one for each text that this becomes.",
+        },
         "replicas": {
             "description": "When it is copied from its node against loss.",
             "enum": list(RULES),

@@ -1,0 +1,1 @@
+echo 'tasks: [{id: made, command: echo made}]'
