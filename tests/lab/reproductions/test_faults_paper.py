@@ -98,13 +98,10 @@ def test_a_part_is_the_same_each_time_and_limits_only_add(monkeypatch: pytest.Mo
     monkeypatch.setitem(plan.STAND_INS["reliability"], "draws", 1)
     monkeypatch.setitem(plan.STAND_INS["workflows"], "tasks", {family: [9] for family in FAMILIES})
     few = plan.nine_sites(1).part({0: 2, 1: 2, 8: 1})
-    monkeypatch.setattr(plan, "nine_sites", lambda _: few)
+    monkeypatch.setattr(plan, "nine_sites", lambda *_, **_more: few)
     with in_python():
         costs = plan.workflow_on(plan.nine_sites(1), 1, "gauss", 0)
-        hours = (
-            Planner(costs).bases["heft"].makespan_s / 3600 / plan.STAND_INS["calibrated"]["length"]
-        )
-        assert 3 <= hours <= 720
+        assert 7 <= Planner(costs).bases["heft"].makespan_s / 3600 <= 720
         one = plan.run(OURS, 1, "gauss", range(1))
         monkeypatch.setattr(plan, "_is_cut", lambda *_: True)
         again = plan.run(OURS, 1, "gauss", range(1))
@@ -119,7 +116,7 @@ def tiny(seed: int) -> FamilySums:
     plan.STAND_INS["workflows"]["tasks"] = {family: [9] for family in FAMILIES}
     with pytest.MonkeyPatch.context() as patch, in_python():
         few = plan.nine_sites(seed).part({0: 2, 1: 2, 8: 1})
-        patch.setattr(plan, "nine_sites", lambda _: few)
+        patch.setattr(plan, "nine_sites", lambda *_, **_more: few)
         return plan.run(READINGS[0], seed, "gauss", range(1))
 
 

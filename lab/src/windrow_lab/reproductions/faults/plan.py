@@ -2,7 +2,8 @@
 
 Law: a part's sums do not depend on the number of workers, and every method of a workflow sees the
 same failures. A plan is made once, and played on all draws; plans that the limit did not cut are
-those of every greater limit.
+those of every greater limit. A limit is that of copies and of restarts, as print's three batches
+have it.
 
 Sums have an axis each for shapes, stability, accuracy, limit and method, and the last one for what
 is summed.
@@ -81,19 +82,21 @@ def plan_faults(wishes: Wishes) -> PaperPlan:
     )
 
 
-def nine_sites(seed: int) -> Grid:
-    """The nine clusters, with data that are free inside."""
+def nine_sites(seed: int, *, inside_takes_time: bool = False) -> Grid:
+    """The nine clusters, with data that are free inside, unless they take their way there, too."""
     grid = generate_grid("nine-sites", seed=seed)
+    if inside_takes_time:
+        return grid
     inside = np.eye(len(grid.clusters), dtype=bool)
     links = np.where(inside, 0.0, grid.latency_s), np.where(inside, np.inf, grid.bandwidth_bytes_s)
     return Grid(grid.clusters, *links, grid.reference_speed)
 
 
 def workflow_on(
-    grid: Grid, seed: int, family: str, number: int, length: float | None = None
+    grid: Grid, seed: int, family: str, number: int, hours: Sequence[float] = ()
 ) -> Costs:
     """A workflow of the family: tasks and CCR are drawn; HEFT takes its length, evenly spread over
-    those of a seed."""
+    those of a seed, in the logarithm between the least and the most `hours`."""
     said = STAND_INS["workflows"]
     rng = np.random.default_rng([seed, FAMILIES.index(family), number])
     tasks = int(rng.choice(said["tasks"][family]))
@@ -102,17 +105,17 @@ def workflow_on(
     more = said["parameters"].get(family)
     workflow = generate_workflow(family, tasks=tasks, seed=drawn, parameters=more)
     run_s = workflow.runtime_s * workflow.moved_bytes * grid.mean_s_per_byte / ccr / workflow.work_s
-    wanted_s = _length_s(seed, family, number, length or STAND_INS["calibrated"]["length"])
+    wanted_s = _length_s(seed, family, number, hours or said["hours"])
     factor = wanted_s / heft(Costs(workflow.with_times(run_s), grid)).makespan_s
     files = [File(file.id, round(file.size_bytes * factor)) for file in workflow.files]
     return Costs(workflow.changed(runtime_s=run_s * factor, files=files), grid)
 
 
-def _length_s(seed: int, family: str, number: int, factor: float) -> float:
+def _length_s(seed: int, family: str, number: int, hours: Sequence[float]) -> float:
     """How long HEFT is to take for a workflow: logarithms are spread evenly."""
     spread = (seed / 5 + (number * len(FAMILIES) + FAMILIES.index(family)) * _GOLDEN) % 1
-    low, high = np.log(STAND_INS["workflows"]["hours"])
-    return float(np.exp(low + spread * (high - low)) * HOUR * factor)
+    low, high = np.log(hours)
+    return float(np.exp(low + spread * (high - low)) * HOUR)
 
 
 class _Reading(NamedTuple):
@@ -122,6 +125,8 @@ class _Reading(NamedTuple):
     again: Restarts
     aims: Aims
     kind: str
+    hours: Sequence[float]
+    inside_takes_time: bool
 
 
 def _reading(name: str) -> _Reading:
@@ -129,17 +134,18 @@ def _reading(name: str) -> _Reading:
     kind = options.pop("kind", "conditional")
     aims = AIMS._replace(is_relative=options.pop("is_relative", False))
     restarts = {key: options.pop(key) for key in ("is_apart", "is_total") if key in options}
-    return _Reading(Repair(**options), Restarts(**restarts), aims, kind)
+    world = options.pop("hours", ()), options.pop("inside_takes_time", False)
+    return _Reading(Repair(**options), Restarts(**restarts), aims, kind, *world)
 
 
 def run(reading: str, seed: int, family: str, numbers: Sequence[int]) -> FamilySums:
     """All models, methods, accuracies and limits for these workflows; of other readings one
     accuracy and limit."""
-    grid = nine_sites(seed)
     sums = np.zeros(SHAPE)
     read = _reading(reading)
+    grid = nine_sites(seed, inside_takes_time=read.inside_takes_time)
     for number in numbers:
-        planner = Planner(workflow_on(grid, seed, family, number))
+        planner = Planner(workflow_on(grid, seed, family, number, read.hours))
         for s, t in np.ndindex(SHAPE[:2]):
             rng = np.random.default_rng([seed, FAMILIES.index(family), number, s, t])
             model = _drawn(rng, SHAPES[s], STABILITIES[t], len(grid.clusters))
@@ -204,7 +210,12 @@ class Plays:
                 if key not in known:
                     known[key] = list(self._by_limit(method, believed, limits))
                 for n, plans in enumerate(known[key]):
-                    yield a, n, m, self._outcome(m, a if method.restarts else -1, plans, believed)
+                    again = NO_RESTARTS
+                    place = m, -1  # what is believed does not change a play
+                    if method.restarts:
+                        again = self.again._replace(limit=limits[n])
+                        place = m, a
+                    yield a, n, m, self._outcome(place, plans, believed, again)
 
     def _by_limit(
         self, method: Method, beliefs: Beliefs, limits: Sequence[int]
@@ -216,10 +227,12 @@ class Plays:
                 plans = self.planner.plans(method, beliefs, self.aims._replace(limit=limit))
             yield plans
 
-    def _outcome(self, m: int, a: int, plans: list[Schedule], beliefs: Beliefs) -> Outcome:
+    def _outcome(
+        self, place: tuple[int, int], plans: list[Schedule], beliefs: Beliefs, again: Restarts
+    ) -> Outcome:
         key = (
-            m,
-            a,
+            *place,
+            again.limit,
             *(
                 column.tobytes()
                 for plan in plans
@@ -227,11 +240,7 @@ class Plays:
             ),
         )
         if key not in self.known:
-            if a >= 0:
-                restarts = self.again
-            else:
-                restarts = NO_RESTARTS
-            self.known[key] = self.planner.play(plans, self.failing, beliefs, restarts)
+            self.known[key] = self.planner.play(plans, self.failing, beliefs, again)
         return self.known[key]
 
 
