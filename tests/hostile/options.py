@@ -199,6 +199,8 @@ OPTIONS: dict[tuple[str, ...], dict[str, Callable[[Draw], str]]] = {
         "--jobs-out": lambda d: d.choice(["x", "x.txt", "no/such.csv", "x" * 300 + ".csv"]),
         "--requests": bad_choice,
         "--warmup": bad_time,
+        "--at": bad_time,
+        "--rules": bad_name,
         "--html": no_page,
     },
     ("compare", WORKFLOW): {

@@ -20,7 +20,9 @@ from windrow.errors import UserError
 from windrow.formats.disk import replace_bytes
 from windrow.formats.parquet import need_parquet
 from windrow.model import Repairs, format_duration
+from windrow.model.wording import count
 from windrow.report.simulation import FIGURES, SummaryFigure
+from windrow.sim.replay import QueueAt
 from windrow.sim.simulation import FAILED, Simulation, Summary
 
 _SUFFIXES = (".csv", ".csv.gz", ".parquet")
@@ -88,6 +90,33 @@ class Simulated:
         return terminal.table(
             ["", *(simulation.label for simulation in self.simulations)], rows, "l>", gap=3
         )
+
+
+_SHOWN = 30  # jobs that wait; --json has them all
+
+
+def queue_blocks(queue: QueueAt) -> tuple[RenderableType, ...]:
+    """A moment of a log on a terminal: how busy the machine is, and the jobs that wait."""
+    head = terminal.heading(
+        f"{queue.policy}: {count(queue.running_jobs, 'job')} on {queue.busy_nodes:,} of "
+        f"{queue.nodes:,} nodes, {len(queue.waiting):,} waiting"
+    )
+    if not queue.waiting:
+        return (head,)
+    rows = [
+        (
+            str(job.job),
+            f"{job.nodes:,}",
+            format_duration(job.requested_s),
+            format_duration(job.waited_s),
+            format_duration(job.start_s - queue.at_s),
+        )
+        for job in queue.waiting[:_SHOWN]
+    ]
+    if len(queue.waiting) > _SHOWN:
+        rows.append((f"and {len(queue.waiting) - _SHOWN:,} more", "", "", "", ""))
+    names = ("job", "nodes", "requested", "waited", "should start in")
+    return head, terminal.table(names, rows, "l>")
 
 
 def _cells(figure: SummaryFigure, summaries: list[Summary]) -> list[str | Text]:

@@ -102,23 +102,9 @@ class Twin:
         """How long these jobs, which wait, will wait yet, if all others run as long as they
         requested."""
         snapshot = self.snapshot()
-        own = [job.id for job in waiting_jobs(snapshot) if job.id in ids]
-        found = dict[str, int]()
-        cluster = simulated(snapshot, policy=self.policy, own=own)
         age_s = self._clock() - snapshot.at_s
-        with _unhurried(snapshot):
-            while (
-                cluster is not None
-                and len(found) < len(own)
-                and (events := cluster.advance(_LONGEST_S))
-            ):
-                starts = {
-                    own[-event.job - 1]: event.at_s
-                    for event in events
-                    if event.kind is EventKind.STARTED
-                }
-                found |= {one: max(0, math.floor(at_s - age_s)) for one, at_s in starts.items()}
-        return found
+        starts = starts_of(snapshot, ids, policy=self.policy)
+        return {one: max(0, math.floor(at_s - age_s)) for one, at_s in starts.items()}
 
     def snapshot(self) -> Snapshot:
         """The reading that answers are made from."""
@@ -208,6 +194,28 @@ def simulated(
             policy=plan,
             closures=closures,
         )
+
+
+def starts_of(
+    snapshot: Snapshot, ids: Collection[str], *, policy: str = "conservative"
+) -> dict[str, int]:
+    """How long after the reading these jobs, which wait, start, if none comes and all others run as
+    long as they requested. Jobs that cannot start on the usable nodes are not in it."""
+    own = [job.id for job in waiting_jobs(snapshot) if job.id in ids]
+    found = dict[str, int]()
+    cluster = simulated(snapshot, policy=policy, own=own)
+    with _unhurried(snapshot):
+        while (
+            cluster is not None
+            and len(found) < len(own)
+            and (events := cluster.advance(_LONGEST_S))
+        ):
+            found |= {
+                own[-event.job - 1]: event.at_s
+                for event in events
+                if event.kind is EventKind.STARTED
+            }
+    return found
 
 
 def _unhurried(snapshot: Snapshot | None) -> AbstractContextManager[None]:

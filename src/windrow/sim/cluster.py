@@ -24,7 +24,7 @@ from windrow.kernels.cluster.advance import (
     stop,
     submit,
 )
-from windrow.kernels.cluster.estimate import PASS_WIDTH, estimate, most_passes
+from windrow.kernels.cluster.estimate import PASS_WIDTH, as_requested, estimate, most_passes
 from windrow.kernels.cluster.jobs import give_back, hold
 from windrow.kernels.jit import in_python
 from windrow.model import Log
@@ -503,6 +503,27 @@ class Cluster:
             WaitingJob(job, n, time, user, None if at < 0 else at)
             for job, n, time, user, at in rows
         ]
+
+    def expected_starts(self) -> dict[int, int]:
+        """When each waiting job, and each that is held back, would start if no other came and all
+        ran as long as they requested: what Maui's showstart says of a job that is there. Under
+        every policy, by a simulation of what is known."""
+        self._pass_if_due()
+        s = self._state
+        jobs = np.concatenate([waiting_rows(s)[:, k.JOB], held_rows(s)[:, k.JOB]]).tolist()
+        twin = self.roomy_clone(1)
+        as_requested(twin._state)
+        starts = np.full(self._jobs, -1, dtype=np.int64)
+        twin = twin.with_arrivals(_NO_LOG)
+        twin._starts = starts
+        told = dict[int, int]()
+        while len(told) < len(jobs):
+            events = twin.advance()
+            told |= {e.job: e.at_s for e in events if e.kind is EventKind.STARTED}
+            if not events:
+                break
+        found = {job: starts[job] if job >= 0 else told.get(job, -1) for job in jobs}
+        return {job: int(at) for job, at in found.items() if at >= 0}
 
     def running(self) -> list[RunningJob]:
         """The running jobs, by number."""

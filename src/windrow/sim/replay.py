@@ -1,7 +1,7 @@
 """Replaying a whole log: one call, every job's start."""
 
 import time
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from windrow.model import Log, Repairs
@@ -9,6 +9,54 @@ from windrow.model.graph import Ints
 from windrow.sim.cluster import Cluster
 from windrow.sim.settings import REQUESTS, choice
 from windrow.sim.simulation import Simulation
+
+
+@dataclass(frozen=True, slots=True)
+class WaitingAt:
+    """A job of a log that waits: for how long it has, and when it should start."""
+
+    job: int
+    nodes: int
+    requested_s: int
+    waited_s: int
+    start_s: int
+
+
+@dataclass(frozen=True, slots=True)
+class QueueAt:
+    """A moment of a log under one policy; waiting jobs by expected start."""
+
+    policy: str
+    at_s: int
+    nodes: int
+    running_jobs: int
+    busy_nodes: int
+    waiting: tuple[WaitingAt, ...]
+
+
+def queue_at(log: Log, at_s: int, *, requests: str = "actual", **rules: Any) -> QueueAt:
+    """The queue at that second of the log, with the starts that its jobs would be told then: if no
+    other came and all ran as long as they requested."""
+    zero = int(log.submit_s[0])
+    known = log.accurate() if requests == "accurate" else log
+    cluster = Cluster(known, **rules)
+    cluster.advance(zero + at_s)
+    starts = cluster.expected_starts()
+    running = cluster.running()
+    waiting = [
+        WaitingAt(
+            int(log.job[row]),
+            int(log.nodes[row]),
+            int(known.requested_s[row]),
+            zero + at_s - int(log.submit_s[row]),
+            start_s - zero,
+        )
+        for row, start_s in sorted(starts.items(), key=lambda item: (item[1], item[0]))
+    ]
+    busy = sum(job.nodes for job in running)
+    return QueueAt(
+        rules.get("policy", "conservative"), at_s, cluster.nodes, len(running), busy, tuple(waiting)
+    )
 
 
 def prepare() -> None:

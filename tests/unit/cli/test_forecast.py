@@ -237,3 +237,18 @@ def test_when_to_submit_for_a_start_by_a_given_time(
 def test_a_time_that_is_none_is_refused(text: str) -> None:
     with pytest.raises(UserError, match="--start-at"):
         parsed("--start-at", text)
+
+
+def test_waiting_jobs_are_told_their_starts_under_each_policy(
+    capsys: pytest.CaptureFixture[str], queue: SimulatedQueue
+) -> None:
+    """All is held for 600 s; behind b, of 4 nodes, come c, of 8, and d, of 4 and as long as b."""
+    for tag, nodes, walltime_s in (("c", 8, 300), ("d", 4, 1200)):
+        queue.submit(JobSpec(tag, nodes, walltime_s, ("true",), "/tmp", "/tmp/out"))
+        queue.advance(0)
+    found = answered(capsys, queue, "--nodes", "1", "--time", "5m", "--waiting")["waiting"]
+    waits = [tuple(job["wait_s"].values()) for job in found]
+    assert waits == [(600, 600, 600), (1800, 1800, 1800), (2100, 600, 600)]
+    assert [job["nodes"] for job in found] == [4, 8, 4]
+    command.answer(queue, parsed("--waiting"), clock=lambda: 0.0)
+    assert "Jobs that wait, and how long still" in capsys.readouterr().out

@@ -251,3 +251,72 @@ def test_it_does_not_boast(log: Path, capsys: pytest.CaptureFixture[str]) -> Non
     shown = capsys.readouterr().out
     assert "per second" not in shown
     assert "wall time" not in shown
+
+
+RULES = """
+policy = "easy"
+cap = 2
+
+[priority]
+wait = 1
+nodes = {weight = -3, cap = 2}
+users = {3 = 500}
+"""
+
+
+def test_rules_from_a_file_are_those_of_the_options(
+    log: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "rules.toml"
+    path.write_text(RULES)
+    weights = "wait=1,nodes^2=-3,user:3=500"
+    same = simulated(
+        capsys, log, "--policy", "easy", "--cap", 2, "--priority", weights, "--events", "ends-first"
+    )
+    assert simulated(capsys, log, "--rules", path, "--events", "ends-first") == same
+    assert (same["policy"], same["cap"], same["priority"]) == ("easy", 2, weights)
+    assert simulated(capsys, log, "--rules", path, "--policy", "fcfs")["policy"] == "fcfs"
+
+
+@pytest.mark.parametrize(
+    ("text", "hint"),
+    [
+        ('policy = "esay"', "rules.toml:1: unknown policy"),
+        ("\ncap = 0", "rules.toml:2: the cap"),
+        ("\n[priority]\ncolour = 1", "rules.toml:2: unknown priority weight 'colour'"),
+        ("priority = 3", "rules.toml:1: priority must be the name of a priority"),
+        ("[priority]\nnodes = {weight = 1}", "nodes must be a number, or {weight"),
+        ("depth = 3", "rules.toml:1: unknown key 'depth'"),
+        ('requests = "exact"', "unknown kind of requests"),
+    ],
+)
+def test_rules_that_cannot_be_used(
+    log: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str, hint: str
+) -> None:
+    path = tmp_path / "rules.toml"
+    path.write_text(text)
+    assert main(["simulate", str(log), "--rules", str(path)]) == 2
+    assert hint in capsys.readouterr().err
+
+
+def test_the_queue_at_a_moment_tells_waiting_jobs_their_starts(
+    log: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """At 25 s job 1 runs until 60 at most; 3, of all nodes, waits, and behind it 4, which would
+    end before 60."""
+    found = simulated(capsys, log, "--at", 25, "--policy", "fcfs", "--policy", "easy")
+    queues = found["queues"]
+    assert isinstance(queues, list)
+    fcfs, easy = queues
+    third = {"job": 3, "nodes": 4, "requested_s": 40, "waited_s": 15, "start_s": 60}
+    fourth = {"job": 4, "nodes": 1, "requested_s": 20, "waited_s": 5, "start_s": 100}
+    assert fcfs["waiting"] == [third, fourth]
+    assert easy["waiting"] == [third]
+    assert (easy["running_jobs"], easy["busy_nodes"], easy["nodes"]) == (2, 4, 4)
+    assert main(["simulate", str(log), "--at", "25"]) == 0
+    assert "should start in" in capsys.readouterr().out
+
+
+def test_a_moment_has_no_rows_of_jobs(log: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["simulate", str(log), "--at", "25", "--jobs-out", "jobs.csv"]) == 2
+    assert "leave out --jobs-out" in capsys.readouterr().err

@@ -33,6 +33,8 @@ _MEASURES = """\
 bias: the mean error; positive: jobs started earlier than predicted, negative: later
 started by then: at most a minute later than predicted"""
 _SOURCES = ("twin", "system", "history")
+_SHOWN = 30  # jobs that wait; --json has them all
+_BY = ("fcfs", "easy", "conservative")  # policies under which waiting jobs are told their starts
 
 Reader = Callable[[], Sequence["PastPrediction"]]
 
@@ -55,6 +57,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="tell when each job has to be submitted to start by then: 18h (from now), 08:00, or "
         "'2030-05-01 08:00'",
     )
+    words = "also tell when the jobs that wait now should start, under each policy"
+    options.adder(parser)("--waiting", action="store_true", help=words)
     options.add_json(parser, "instead of tables")
 
 
@@ -97,6 +101,8 @@ def answer(queue: Queue, args: argparse.Namespace, *, clock: Clock, past: Reader
     facts = _facts(queue.name, snapshot, waits, list(past()))
     if args.start_at is not None:
         facts["start_s"] = start_s
+    if args.waiting:
+        facts["waiting"] = _waiting(snapshot)
     if args.json:
         terminal.print_json(facts)
     else:
@@ -159,6 +165,7 @@ def _tables(told: Mapping[str, Any]) -> Iterator[RenderableType]:
             f"never: wider than the {told['usable_nodes']} usable nodes", style="dim"
         )
     yield from _start_table(told)
+    yield from _waiting_table(told.get("waiting", []))
     if told["past"]:
         yield terminal.heading("Past predictions")
         yield _error_table(told["past"])
@@ -170,6 +177,62 @@ def _tables(told: Mapping[str, Any]) -> Iterator[RenderableType]:
             "here adds some."
         )
         yield terminal.text(words, style="dim")
+
+
+@dataclass(frozen=True, slots=True)
+class WaitingStart:
+    """A job that waits, and how long it still will, under each policy; None: not on these nodes."""
+
+    id: str
+    user: str
+    nodes: int
+    requested_s: int
+    wait_s: dict[str, int | None]
+
+
+def _waiting(snapshot: Snapshot) -> list[WaitingStart]:
+    """In the queue's order."""
+    from windrow.forecast.twin import starts_of
+
+    jobs = [job for job in snapshot.jobs if not job.is_running]
+    ids = frozenset(job.id for job in jobs)
+    starts = {policy: starts_of(snapshot, ids, policy=policy) for policy in _BY}
+    return [
+        WaitingStart(
+            job.id,
+            job.user,
+            job.nodes,
+            job.requested_s,
+            {policy: known.get(job.id) for policy, known in starts.items()},
+        )
+        for job in jobs
+    ]
+
+
+def _waiting_table(jobs: Sequence[WaitingStart]) -> Iterator[RenderableType]:
+    """When those that wait should start."""
+    if not jobs:
+        return
+    yield terminal.heading("Jobs that wait, and how long still, if no other comes")
+    rows = [
+        (
+            job.id,
+            job.user,
+            f"{job.nodes:,}",
+            format_duration(job.requested_s),
+            *(_still_words(wait_s) for wait_s in job.wait_s.values()),
+        )
+        for job in jobs[:_SHOWN]
+    ]
+    if len(jobs) > _SHOWN:
+        rows.append((f"and {len(jobs) - _SHOWN:,} more", "", "", "", *("" for _ in _BY)))
+    yield terminal.table(("job", "user", "nodes", "time", *_BY), rows, "ll>")
+
+
+def _still_words(wait_s: int | None) -> str:
+    if wait_s is None:
+        return "never"
+    return format_duration(wait_s) if wait_s else "now"
 
 
 def _numbers(text: str) -> list[int]:

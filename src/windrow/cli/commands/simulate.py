@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from windrow.cli import options, terminal
 from windrow.cli.arguments import duration_s, node_count, positive
@@ -33,6 +33,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     words = "start this long before --from, with an empty machine (default: start with the log)"
     window("--warmup TIME", duration_s, dest="warmup_s", help=words)
+    window(
+        "--at TIME",
+        duration_s,
+        dest="at_s",
+        help="instead: the queue at that time of the log, and when each waiting job should start",
+    )
     output = parser.add_argument_group("output")
     output.add_argument(
         "--jobs-out",
@@ -62,11 +68,13 @@ def _add_settings(parser: argparse.ArgumentParser) -> None:
         action="append",
         help="see below; repeat it to compare (default: conservative)",
     )
-    add("--priority Q", default="arrival", help="order of the queue, see below")
-    words = "requested times as users gave them, or equal to the run times"
-    add("--requests", default="actual", choices=("actual", "accurate"), help=words)
-    add("--events E", default="batched", help="what happens within a second, see below")
-    add("--placement L", default="count", help="whether nodes have identities, see below")
+    add("--priority Q", help="order of the queue, see below (default: arrival)")
+    words = "requested times as users gave them, or equal to the run times (default: actual)"
+    add("--requests", choices=("actual", "accurate"), help=words)
+    add("--events E", help="what happens within a second, see below (default: batched)")
+    add("--placement L", help="whether nodes have identities, see below (default: count)")
+    words = "a .toml file with such rules, and weights of a priority; options here count more"
+    add("--rules FILE", help=words)
     add(
         "--cap K",
         positive,
@@ -77,10 +85,14 @@ def _add_settings(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> None:
     """Read, simulate under each policy, and hand out the results."""
-    policies = list(
-        dict.fromkeys(policy.strip().lower() for policy in args.policy or ["conservative"])
-    )
+    _fill_in_rules(args)
+    policies = list(dict.fromkeys(policy.strip().lower() for policy in args.policy))
     failures = _checked(args, policies)
+    if args.at_s is not None:
+        if failures:
+            raise UserError("--at shows what is known at a moment; leave out --failures")
+        _show_queues(args, policies)
+        return
     outcome = _simulate_all(args, _read(args), policies, failures)
     window = {"from_s": outcome.from_s, "to_s": outcome.to_s}
     if args.jobs_out:
@@ -99,6 +111,50 @@ def run(args: argparse.Namespace) -> None:
         terminal.show(
             *outcome.as_blocks(), *terminal.files_written(jobs=args.jobs_out, page=args.html)
         )
+
+
+_DEFAULTS = {
+    "policy": "conservative",
+    "priority": "arrival",
+    "requests": "actual",
+    "events": "batched",
+    "placement": "count",
+}
+
+
+def _fill_in_rules(args: argparse.Namespace) -> None:
+    """What no option says is as the file has it, or as usual."""
+    rules: dict[str, Any] = {}
+    if args.rules:
+        from windrow.sim.rules_file import read_rules
+
+        rules = read_rules(args.rules)
+    for name, value in (_DEFAULTS | rules).items():
+        if getattr(args, name) is None:
+            setattr(args, name, [value] if name == "policy" else value)
+
+
+def _show_queues(args: argparse.Namespace, policies: list[str]) -> None:
+    """The queue at a moment of the log under each policy, with the starts that waiting jobs are
+    told."""
+    from windrow.cli.simulate_output import queue_blocks
+    from windrow.formats import read_log
+    from windrow.sim.replay import queue_at
+
+    given = {"--jobs-out": args.jobs_out, "--report": args.html}
+    for option in (option for option, value in given.items() if value):
+        raise UserError(f"--at shows one moment; leave out {option}")
+    with terminal.waiting(f"reading {args.log}"):
+        log = read_log(args.log, nodes=args.nodes)
+    rules = {name: getattr(args, name) for name in ("priority", "requests", "events", "placement")}
+    found = []
+    for policy in policies:
+        with terminal.waiting(f"simulating {len(log):,} jobs under {policy}"):
+            found.append(queue_at(log, int(args.at_s), policy=policy, cap=args.cap, **rules))
+    if args.json:
+        terminal.print_json({"log": log.name, "at_s": int(args.at_s), "queues": found})
+    else:
+        terminal.show(*(block for one in found for block in queue_blocks(one)))
 
 
 def _checked(args: argparse.Namespace, policies: list[str]) -> Failures:
