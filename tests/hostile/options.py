@@ -286,6 +286,7 @@ OPTIONS: dict[tuple[str, ...], dict[str, Callable[[Draw], str]]] = {
     ("grid", "schedule", "g.toml", WORKFLOW): {
         "--schedulers": bad_choice,
         "--tight": bad_number,
+        "--run-times": bad_name,
     },
     ("stream",): {
         "--nodes": lambda d: bad_whole(d, 1, 10**5),

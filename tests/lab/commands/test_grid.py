@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+from tests.lab.grid.test_schedulers import RUN_S, topcuoglu
 
 from windrow.cli.main import main
+from windrow.errors import InputError
+from windrow.formats import write_workflow
+from windrow.model import Task, Workflow
+from windrow_lab.grid.clusters import Cluster, Grid
 from windrow_lab.grid.file import read_grid
+from windrow_lab.grid.run_times import read_run_times
 
 
 def told(capsys: pytest.CaptureFixture[str], *argv: str) -> Any:
@@ -129,3 +137,53 @@ def test_the_first_scheduler_does_not_pay_for_what_all_use(files: Path) -> None:
         out = subprocess.run([*command, order], stdout=subprocess.PIPE, check=True).stdout
         first, second = (one["planning_s"] for one in json.loads(out)["schedules"])
         assert first < 0.2 + 5 * second
+
+
+TEN = """
+inside = { latency_s = 0, bandwidth_bytes_s = 1 }
+bandwidth_bytes_s = 1
+clusters = [{ name = "p1", nodes = 1, speed = 1 }, { name = "p2", nodes = 1, speed = 1 }, { name = "p3", nodes = 1, speed = 1 }]
+"""
+
+
+def test_the_ten_tasks_of_topcuoglu_from_files(
+    home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Published: HEFT takes 80, CPoP 86; ranks are a mean over the matrix of run times."""
+    write_workflow(topcuoglu().workflow, "ten.json")
+    Path("three.toml").write_text(TEN)
+    rows = [f"{i + 1},{','.join(row.split())}" for i, row in enumerate(RUN_S.split("/"))]
+    Path("times.csv").write_text("\n".join(["task,p1,p2,p3", *rows]))
+    given = ("grid", "schedule", "three.toml", "ten.json", "--run-times", "times.csv")
+    found = told(capsys, *given, "--schedulers", "heft,cpop,hhs,dsh")
+    assert [one["makespan_s"] for one in found["schedules"]] == [80, 86, 80, 73]
+    assert found["critical_s"] == 108
+
+
+@pytest.mark.parametrize(
+    ("text", "hint"),
+    [
+        ("task,c001\n", "times.csv:1: the first line must be task and the clusters"),
+        ("task,a,b\nx,1,2\n", "times.csv:2: wf has no task 'x'"),
+        ("task,b,a\nt,1,2\nt,1,2\n", "times.csv:3: t is there twice"),
+        ("task,a,b\nt,1,-2\n", "times.csv:2: a line is a task and its seconds"),
+        ("task,a,b\nt,1\n", "times.csv:2: a line is a task and its seconds"),
+        ("task,a,b\n", "no run times of t; 1 tasks lack a row"),
+    ],
+)
+def test_run_times_that_cannot_be_used(tmp_path: Path, text: str, hint: str) -> None:
+    one = np.ones((2, 2))
+    grid = Grid((Cluster("a", 1, 1), Cluster("b", 1, 1)), 0 * one, one)
+    path = tmp_path / "times.csv"
+    path.write_text(text)
+    with pytest.raises(InputError, match=re.escape(hint)):
+        read_run_times(path, Workflow.from_tasks("wf", [Task("t", 1.0)]), grid)
+
+
+def test_the_columns_of_run_times_stand_in_any_order(tmp_path: Path) -> None:
+    one = np.ones((2, 2))
+    grid = Grid((Cluster("a", 1, 1), Cluster("b", 1, 1)), 0 * one, one)
+    path = tmp_path / "times.csv"
+    path.write_text("task,b,a\n\nu,3,4\nt,1,2\n")
+    workflow = Workflow.from_tasks("wf", [Task("t", 1.0), Task("u", 1.0)])
+    assert read_run_times(path, workflow, grid).tolist() == [[2, 1], [4, 3]]

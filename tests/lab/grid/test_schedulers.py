@@ -86,6 +86,39 @@ def test_variants_of_the_ten_tasks() -> None:
     assert find_scheduler("dsh", depth=1)(topcuoglu()).makespan_s == 73
 
 
+def test_figure_2_9_what_its_text_says() -> None:
+    """Task 3 runs 35 s on P3, its 200 MB take 10 s to P2, so they are there at 45; those of task 4,
+    too, and task 8 starts at 45 (tables and the makespan of 287 cannot be read in print)."""
+    tasks = [
+        Task("3", 1.0, outputs=("a",)),
+        Task("4", 1.0, outputs=("b",)),
+        Task("8", 1.0, parents=("3", "4"), inputs=("a", "b")),
+    ]
+    files = [File("a", 200_000_000), File("b", 100_000_000)]
+    bandwidth = np.full((3, 3), 20e6)
+    grid = Grid(tuple(Cluster(n, 1, 1) for n in ("P3", "P1", "P2")), 0 * bandwidth, bandwidth)
+    run_s = np.array([[35.0, 9, 9], [9, 40, 9], [9, 9, 20]])
+    made = find_scheduler("round-robin")(
+        Costs(Workflow.from_tasks("2.9", tasks, files), grid, run_s)
+    )
+    assert made.end_s[:2].tolist() == [35, 40]
+    assert made.start_s[2] == 45
+
+
+def test_figure_3_1_heft_maps_a_task_before_the_level_above_it_is_mapped() -> None:
+    """E stands below B. HEFT maps it before G and H, which are on the level of B, but short; by
+    level it comes after them."""
+    edges = {"B": "A", "G": "A", "H": "A", "E": "B", "Z": "E"}
+    length = {"A": 5.0, "B": 20.0, "E": 20.0, "G": 1.0, "H": 1.0, "Z": 5.0}
+    tasks = [Task(i, s, parents=tuple(edges.get(i, ""))) for i, s in length.items()]
+    one = np.ones((2, 2))
+    grid = Grid((Cluster("a", 1, 1), Cluster("b", 1, 2)), 0 * one, one)
+    costs = Costs(Workflow.from_tasks("3.1", tasks), grid)
+    names = costs.workflow.ids
+    assert "".join(names[i] for i in costs.by(-costs.ranks[0])) == "ABEZGH"
+    assert "".join(names[i] for i in costs.by(costs.workflow.levels)) == "ABGHEZ"
+
+
 @given(twin.costs())
 def test_schedules_are_valid(costs: Costs) -> None:
     for name in SCHEDULERS:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -110,6 +111,8 @@ def _add_schedule(parser: argparse.ArgumentParser) -> None:
     words = "on the nodes that this description selects; a text, or a file that contains one"
     how("--describe TEXT", help=words)
     how("--fastest K", node_count, help="on the K fastest nodes")
+    words = "a .csv file with each task's seconds on each cluster (default: by clusters' speeds)"
+    add("--run-times FILE", help=words)
     options.add_html(parser)
 
 
@@ -267,6 +270,10 @@ def _schedule(args: argparse.Namespace, grid: Grid) -> int:
 
     ways = _ways(args.schedulers, with_eacp=args.eacp)
     costs = Costs(read_workflow(args.workflow), grid)
+    if args.run_times:
+        from windrow_lab.grid.run_times import read_run_times
+
+        costs = replace(costs, given_run_s=read_run_times(args.run_times, costs.workflow, grid))
     nodes = _nodes(args, grid)
     made = _planned(ways, costs, nodes)
     if args.html:
