@@ -142,7 +142,11 @@ def test_the_first_scheduler_does_not_pay_for_what_all_use(files: Path) -> None:
 TEN = """
 inside = { latency_s = 0, bandwidth_bytes_s = 1 }
 bandwidth_bytes_s = 1
-clusters = [{ name = "p1", nodes = 1, speed = 1 }, { name = "p2", nodes = 1, speed = 1 }, { name = "p3", nodes = 1, speed = 1 }]
+clusters = [
+    { name = "p1", nodes = 1, speed = 1 },
+    { name = "p2", nodes = 1, speed = 1 },
+    { name = "p3", nodes = 1, speed = 1 },
+]
 """
 
 
