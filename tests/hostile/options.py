@@ -295,6 +295,8 @@ OPTIONS: dict[tuple[str, ...], dict[str, Callable[[Draw], str]]] = {
         "--jobs": lambda d: d.choice(["1.1", bad_number(d)]),
         "--policy": bad_choice,
         "--workload": bad_choice,
+        "--arrivals": bad_name,
+        "--file": bad_name,
         "--selection": bad_choice,
         "--estimates": bad_choice,
         "--seed": lambda d: bad_whole(d, 0, _SEED),

@@ -16,10 +16,14 @@ import pytest
 
 from windrow.cli.main import main
 from windrow.errors import UserError
+from windrow.recipes import generate_log, generate_workflow
+from windrow.streams import find_policy
 from windrow.streams.policies import PLAIN
 from windrow_lab.commands import stream as command
 from windrow_lab.stream.comparison import compare_streams
 from windrow_lab.stream.page import summary
+from windrow_lab.stream.simulation import Simulator
+from windrow_lab.stream.workload import SIZES, arriving_like, draw_workload, own_workload
 
 _SMALL = ["--workflows", "60", "--nodes", "40", "--seed", "3"]
 
@@ -170,3 +174,57 @@ def test_ties_and_chance_are_said() -> None:
         "that chance alone could give."
     )
     assert told([*(own + 0.5)]).startswith("Lowest mean slowdown: bf ")
+
+
+@pytest.mark.parametrize("selection", ["random", "descendants"])
+def test_policies_that_kernels_do_not_know_run_on_the_pool(selection: str) -> None:
+    """Figures by the pool are those of the kernels, where these know a policy, too."""
+    drawn = draw_workload("sipht", workflows=6, seed=2)
+    simulator = Simulator(drawn, 20, selection=selection, seed=5)
+    arrival_s = drawn.arrivals_s(0.8, 20)
+    policy = find_policy("sr")
+    until_s = float(arrival_s[-1])
+    compiled = simulator.run(policy, arrival_s, until_s=until_s)
+    pooled = simulator._by_pool(policy, arrival_s, until_s)
+    np.testing.assert_allclose(pooled.end_s, compiled.end_s)
+    np.testing.assert_allclose(pooled.start_s, compiled.start_s)
+    assert pooled.busy_s == pytest.approx(compiled.busy_s)
+    assert pooled.in_system == compiled.in_system
+    exact = simulator.run(find_policy("sr-exact"), arrival_s, until_s=until_s)
+    assert np.isnan(exact.kept_s)
+    assert exact.busy_s > 0
+
+
+def test_own_workflows_arrive_in_turn_as_the_jobs_of_a_log() -> None:
+    two = [generate_workflow("eman", tasks=20), generate_workflow("montage", tasks=50)]
+    drawn = own_workload(two, workflows=5)
+    assert [len(w) for w in drawn.workflows] == [20, 50, 20, 50, 20]
+    assert [SIZES[k] for k in drawn.sizes] == ["small", "medium", "small", "medium", "small"]
+    log = generate_log("lublin", jobs=6, seed=4)
+    like = arriving_like(drawn, log)
+    assert like.gaps.mean() == pytest.approx(1)
+    gaps = np.diff(log.submit_s)
+    assert like.gaps == pytest.approx(gaps / gaps.mean())
+    work_s = sum(w.work_s for w in two) / 2
+    assert like.arrivals_s(0.5, 10)[-1] == pytest.approx(5 * work_s / (10 * 0.5))
+    with pytest.raises(UserError, match="has 6 jobs; 6 workflows need the times between 7"):
+        arriving_like(own_workload(two, workflows=6), log)
+
+
+def test_files_and_a_workload_together_are_refused(home: Path) -> None:
+    with pytest.raises(UserError, match="leave one out"):
+        run("--file", "a.json", "--workload", "sipht")
+
+
+@pytest.mark.slow
+def test_files_and_a_log_at_the_command_line(
+    home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["generate", "eman", "--tasks", "20", "-o", "a.json"]) == 0
+    assert main(["generate", "log", "--jobs", "80", "-o", "l.swf"]) == 0
+    capsys.readouterr()
+    run("--file", "a.json", "--arrivals", "l.swf", "--policy", "bf", "--policy", "sr-exact")
+    shown = capsys.readouterr().out
+    assert "60 workflows (own)" in shown
+    assert "unfairness" in shown
+    assert "sr-exact" in shown

@@ -4,13 +4,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from windrow.errors import UserError
+from windrow.model import Log, Workflow
 from windrow.model.graph import Ints
 from windrow.model.workflow import Floats
 from windrow.streams import Policy, find_estimates, find_policy, find_selection
 from windrow_lab.stream.metrics import StreamFigures, StreamRun, columns, figures
 from windrow_lab.stream.simulation import Simulator
 from windrow_lab.stream.stability import verdict
-from windrow_lab.stream.workload import draw_workload
+from windrow_lab.stream.workload import arriving_like, draw_workload, own_workload, with_jobs
 
 _FEWEST = 30  # below that, nothing is left after the warm-up that a mean could be taken of
 _TRACE_ROWS = 200_000
@@ -56,9 +57,11 @@ def compare_streams(
     estimates: str = "exact",
     seed: int = 0,
     jobs: float = 0.0,
+    own: Sequence[Workflow] = (),
+    arrivals: Log | None = None,
 ) -> StreamComparison:
-    """Draw a workload and run it under each policy, given by name. UserError for what cannot be
-    used."""
+    """Draw a workload, or take `own` workflows in turn, and run it under each policy, given by
+    name. With `arrivals` they come as the jobs of that log. UserError for what cannot be used."""
     chosen = list({policy.name: policy for policy in map(find_policy, policies)}.values())
     find_selection(selection)
     source = find_estimates(estimates)
@@ -66,7 +69,13 @@ def compare_streams(
         raise UserError(
             f"a stream needs at least {_FEWEST} workflows to be measured, not {workflows}"
         )
-    drawn = draw_workload(workload, workflows=workflows, seed=seed, jobs=jobs)
+    if own:
+        workload = "own"
+        drawn = with_jobs(own_workload(own, workflows=workflows, seed=seed), jobs, seed)
+    else:
+        drawn = draw_workload(workload, workflows=workflows, seed=seed, jobs=jobs)
+    if arrivals is not None:
+        drawn = arriving_like(drawn, arrivals)
     simulator = Simulator(drawn, slots, selection=selection, seed=seed)
     arrival_s = drawn.arrivals_s(utilization, slots)
     lengths_s = simulator.lengths_s(source)

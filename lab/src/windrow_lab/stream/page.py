@@ -16,7 +16,7 @@ from windrow_lab.stream.comparison import PolicyRun, StreamComparison
 from windrow_lab.stream.stability import BEHIND
 
 _BEFORE = ("policy", "slowdown", "99 % below")
-_AFTER = ("wait", "makespan", "used", "kept idle", "keeps up")
+_AFTER = ("unfairness", "wait", "makespan", "used", "kept idle", "keeps up")
 
 _ANSWERS = {True: "yes", False: "no", None: "?"}
 _SIDE_S = 5 * 3600.0
@@ -214,10 +214,11 @@ def _row(run: PolicyRun) -> tuple[str, ...]:
     f = run.figures
     means = (f.slowdown, f.slowdown_p99, *(size.slowdown for size in f.sizes))
     slowdowns = ("-" if math.isnan(value) else f"{value:.2f}" for value in means)
-    shares = f"{f.utilization:.2f}", f"{f.kept:.2f}"
+    shares = f"{f.utilization:.2f}", "-" if math.isnan(f.kept) else f"{f.kept:.2f}"
     return (
         f.policy,
         *slowdowns,
+        "-" if math.isnan(f.unfairness) else f"{f.unfairness:.2f}",
         _time(f.wait_s),
         _time(f.makespan_s),
         *shares,

@@ -111,9 +111,13 @@ class Simulator:
                 lengths_s = self.exact_length_s
             else:
                 lengths_s = np.zeros(len(self.workload))
+        if _code(policy) is None:
+            return self._by_pool(policy, arrival_s, until_s)
         arrivals = zip(arrival_s.tolist(), lengths_s.tolist(), strict=True)
         places = np.array([policy.place(at, length) for at, length in arrivals])
-        rules = kernel.StreamRules(self.slots, *_code(policy), until_s, trace_from_s)
+        code = _code(policy)
+        assert code is not None
+        rules = kernel.StreamRules(self.slots, *code, until_s, trace_from_s)
         times = np.full((len(self.layout.runtime_s), 3), np.nan)
         times[:, kernel.RUNTIME_S] = self.layout.runtime_s
         sums = np.zeros(kernel.SUMS)
@@ -129,6 +133,26 @@ class Simulator:
             in_system=int(sums[kernel.IN_SYSTEM]),
             events=int(sums[kernel.EVENTS]),
             trace=trace[: int(sums[kernel.TRACED])],
+        )
+
+    def _by_pool(self, policy: p.Policy, arrival_s: Floats, until_s: float) -> StreamOutcome:
+        """The same by the pool itself, for policies that kernels do not know. It does not say what
+        was kept, and there is no trace."""
+        pool = Pool(self.slots, policy, selection=find_selection(self.selection), seed=self.seed)
+        starts, ends = run_by_pool(pool, self.workload, arrival_s.tolist())
+        start_s = np.concatenate(starts)
+        end_s = np.concatenate(ends)
+        ran_s = np.clip(np.minimum(end_s, until_s) - start_s, 0, None)
+        over_s = self.by_workflow(np.maximum, end_s)
+        return StreamOutcome(
+            arrival_s,
+            start_s=np.where(start_s <= until_s, start_s, np.nan),
+            end_s=np.where(end_s <= until_s, end_s, np.nan),
+            busy_s=float(ran_s @ self.cores),
+            kept_s=math.nan,
+            in_system=int((over_s > until_s).sum()),
+            events=2 * len(start_s),
+            trace=np.zeros((0, kernel.TRACE_COLUMNS)),
         )
 
     def _simulate(
@@ -156,7 +180,8 @@ class Simulator:
         )
 
 
-def _code(policy: p.Policy) -> tuple[int, float, int]:
+def _code(policy: p.Policy) -> tuple[int, float, int] | None:
+    """As kernels know it; None if only a pool does."""
     match policy:
         case p.Backfilling() | p.DueDates():
             return kernel.BF, 0.0, 0
@@ -167,10 +192,7 @@ def _code(policy: p.Policy) -> tuple[int, float, int]:
         case p.FutureEligibleSets():
             return kernel.FES, 0.0, min(policy.depth, _NO_DEPTH)
         case _:
-            raise UserError(
-                f"policy {policy.name} is for real pools and run_by_pool; simulations support "
-                "bf, due, fes, slop, sr"
-            )
+            return None
 
 
 def run_by_pool(

@@ -18,7 +18,7 @@ from types import MappingProxyType
 import numpy as np
 
 from windrow.errors import UserError, unknown_name
-from windrow.model import Adjacency, Task, Workflow
+from windrow.model import Adjacency, Log, Task, Workflow
 from windrow.model.graph import Ints
 from windrow.model.workflow import Floats
 from windrow.recipes import generate_workflow
@@ -111,6 +111,34 @@ def draw_workload(
             flow = with_single_ends(flow)
         drawn.append(flow)
     return with_jobs(Workload(name, tuple(drawn), sizes, gaps), jobs, seed)
+
+
+def own_workload(
+    given: Sequence[Workflow], *, workflows: int = WORKFLOWS, seed: int = 0
+) -> Workload:
+    """These workflows, in turn, as often as it takes; arrivals as in any workload."""
+    gaps = seeded(seed, "stream-own").exponential(1.0, workflows)
+    turns = tuple(given[i % len(given)] for i in range(workflows))
+    counts = np.array([len(w) for w in turns])
+    sizes = np.searchsorted([low for low, _ in SIZE_RANGES[1:]], counts, side="right")
+    work_s = float(np.mean([float(w.runtime_s @ w.cores) for w in given]))
+    if not work_s:
+        raise UserError("the workflows take no time; give them run times")
+    return Workload("own", turns, sizes.astype(np.int64), gaps, mean_work_s=work_s)
+
+
+def arriving_like(workload: Workload, log: Log) -> Workload:
+    """The workload with gaps between arrivals in proportion to those of the log's first jobs."""
+    count = len(workload)
+    if len(log) <= count:
+        raise UserError(
+            f"log {log.name} has {len(log):,} jobs; {count:,} workflows need the times between "
+            f"{count + 1:,}: take fewer workflows"
+        )
+    gaps = np.diff(log.submit_s[: count + 1]).astype(np.float64)
+    if not gaps.any():
+        raise UserError(f"the first {count:,} jobs of log {log.name} are submitted at once")
+    return replace(workload, gaps=gaps / gaps.mean())
 
 
 def with_jobs(workload: Workload, share: float, seed: int) -> Workload:
