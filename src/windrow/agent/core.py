@@ -333,7 +333,7 @@ class AgentCore:
             # it would not help to try again at once
             self._running[task] = attempt, begun
             more = "; it is to have more in another job" if may_have_more else ""
-            self.lost(task, result.why + more, at, Cause(result.cause))
+            self.lost(task, result.why + more, at, Cause(result.cause), result.peak_bytes)
         elif task in self.dismissed:
             self.dismissed.discard(task)
             self._running[task] = attempt, begun
@@ -449,12 +449,15 @@ class AgentCore:
         ]:
             self._awaited[task] = waiting
 
-    def lost(self, task: int, why: str, at: float, cause: Cause = Cause.LOST) -> None:
-        """A running task is gone, through no fault of its own."""
+    def lost(
+        self, task: int, why: str, at: float, cause: Cause = Cause.LOST, used_bytes: int = 0
+    ) -> None:
+        """A running task is gone, through no fault of its own; it had used so much memory, if that
+        is known."""
         self.has_lost = True
         self._running.pop(task)
         self.beaten.discard(task)
-        self._note(events.AttemptLost(at, task, why, cause))
+        self._note(events.AttemptLost(at, task, why, cause, used_bytes))
         closed = self._allocation.give_up(task)
         self._drop([t for t in closed if t != task], {}, at)
 

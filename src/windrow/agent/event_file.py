@@ -137,13 +137,15 @@ class TaskDeclined:
 
 @dataclass(frozen=True, slots=True)
 class AttemptLost:
-    """The task was running when the agent, or the task's node, had to stop."""
+    """The task was running when the agent, or the task's node, had to stop; or ran out of memory
+    after it had used this much, if that is known."""
 
     what: ClassVar[str] = "task-lost"
     at: float
     task: int
     why: str
     cause: str = Cause.LOST
+    used_bytes: int = 0
 
 
 @dataclass(frozen=True, slots=True)

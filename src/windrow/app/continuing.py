@@ -72,7 +72,7 @@ class Standing:
         if self.changes is not None and not self.is_same:
             return self.changes.to_run + len(self.lost)
         story = self.told.story
-        out = story.count(TaskState.FINISHED) + story.count(TaskState.CANCELLED)
+        out = sum(map(story.count, (TaskState.FINISHED, TaskState.CANCELLED, TaskState.SKIPPED)))
         return len(story.tasks) - out + len(self.lost)
 
     @property

@@ -48,7 +48,8 @@ class NewTask:
     are named from the folder of the run's workflow, where the task runs. It comes after the tasks
     in `after`, and after those that write its inputs. Durations and sizes are numbers (seconds,
     bytes), or texts such as "20m" and "2GiB"; lists of them are for one try after the other.
-    Of tasks in `after_any` it is enough that they are over. `takes`: of limits of the run, whose
+    Of tasks in `after_any` it is enough that they are over; it is skipped if one in `after_failed`
+    succeeds. `takes`: of limits of the run, whose
     sizes are in `limits` the first time that a task names them.
     """
 
@@ -70,6 +71,7 @@ class NewTask:
     kind: str = ""
     worker: Sequence[str] = ()
     after_any: Sequence[str] = ()
+    after_failed: Sequence[str] = ()
     takes: Mapping[str, int] = field(default_factory=dict)
     limits: Mapping[str, int] = field(default_factory=dict)
     priority: int = 0
@@ -262,7 +264,7 @@ def _task(task: NewTask, guess_s: float) -> Task:
         id=task.id,
         runtime_s=guess_s if task.runtime is None else _seconds(task.runtime),
         kind=task.kind or task.id,
-        parents=tuple(dict.fromkeys([*task.after, *task.after_any])),
+        parents=tuple(dict.fromkeys([*task.after, *task.after_any, *task.after_failed])),
         inputs=_named(task.inputs),
         outputs=_named(task.outputs),
         cores=task.cores,
@@ -273,7 +275,10 @@ def _task(task: NewTask, guess_s: float) -> Task:
         rules=Rules(
             takes=tuple(Take(name, n, task.limits.get(name, 0)) for name, n in task.takes.items()),
             priority=task.priority,
-            loose=tuple(name for name in task.after_any if name not in task.after),
+            loose=tuple(
+                name for name in (*task.after_any, *task.after_failed) if name not in task.after
+            ),
+            if_failed=tuple(name for name in task.after_failed if name not in task.after),
             stops=task.stops_run,
             memories=_later(_tries(task.memory, _bytes)),
             limits_s=_later(_tries(task.time_limit, _seconds)),

@@ -422,14 +422,18 @@ def expect_longer(
 
 
 def give_more_memory(
-    needs: list[Need], sites: Sequence[AtSite], job: Job, tasks: Iterable[int]
+    needs: list[Need], sites: Sequence[AtSite], job: Job, used: Mapping[int, int]
 ) -> set[int]:
-    """Tasks that ran out of memory get twice what they had, within what nodes have. Which do so.
+    """Tasks that ran out of memory get twice what they had or `used`, whichever is more, within
+    what nodes have. Which do so.
 
-    One that states no memory shared a node with all that fitted by their cores, so at first it gets
-    all the memory of such a node.
+    One that states no memory shared a node with all that fitted by their cores, so if its use is
+    not known it gets all the memory of such a node.
     """
-    wanted = {task: 2 * needs[task].memory_bytes or job.node_bytes for task in tasks}
+    wanted = {
+        task: 2 * max(needs[task].memory_bytes, used_bytes) or job.node_bytes
+        for task, used_bytes in used.items()
+    }
     for at in sites:
         memory = at.work.workflow.memory_bytes.copy()
         for task, more in wanted.items():

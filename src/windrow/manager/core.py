@@ -112,6 +112,9 @@ class Core:
         self.tries: Counter[int] = Counter()
         """How often tasks have failed that may be tried again."""
         self._loose = dict[int, frozenset[int]]()  # by task, if it has such parents
+        self._if_failed = dict[int, frozenset[int]]()  # by task, those of them that must fail
+        self.skipped: set[int] = set()
+        """Blocked, and not needed: what must fail for them has succeeded."""
         self._let_go = set[int]()  # parents for which no task waits any more in this way
         self._stopping = set[int]()  # tasks whose failure lets no other start
         self._priority = Counter[int]()
@@ -164,7 +167,7 @@ class Core:
 
     def _learn_rules(self, task: int) -> None:
         rules = self.work.workflow.rules.get(task)
-        for known in (self._loose, self._priority):
+        for known in (self._loose, self._priority, self._if_failed):
             known.pop(task, None)
         self._stopping.discard(task)
         if task in self.ranked:
@@ -179,6 +182,8 @@ class Core:
             self._stopping.add(task)
         if rules.loose:
             self._loose[task] = self.work.workflow.loose_parents(task)
+        if rules.if_failed:
+            self._if_failed[task] = self.work.workflow.failing_parents(task)
 
     def open_parents(self, task: int) -> set[int]:
         """The tasks for which it waits."""
@@ -231,8 +236,8 @@ class Core:
 
     @property
     def is_complete(self) -> bool:
-        """Whether every task is done."""
-        return self._open == 0
+        """Whether every task is done, or not needed."""
+        return self._open == len(self.skipped)
 
     @property
     def is_over(self) -> bool:
@@ -308,9 +313,47 @@ class Core:
     def handle(self, event: e.Event) -> list[Action]:
         """Take in what happened; what is to be done about it, in order."""
         actions = self._hear(event)
+        if self._if_failed and not isinstance(event, e.TaskStarted | e.JobSubmitted | e.FileEvent):
+            actions += self._follow_skipped()
         if self._loose or self._let_go:
             actions += self._follow_loose()
         return actions
+
+    def _follow_skipped(self) -> list[Action]:
+        """What must fail for some tasks has succeeded, or may fail after all."""
+        wanted = self._to_skip()
+        new = wanted - self.skipped
+        back = self.skipped - wanted
+        self.skipped = wanted
+        actions: list[Action] = []
+        if new:
+            for task in new - self.blocked:
+                if self._left[task] and self._open_parents[task] == 0:
+                    self._unready(task)
+            actions += self._block(new)
+        if back:
+            self.blocked = self._blocked_by_failed()
+            again = sorted(task for task in back - self.blocked if self.job_of[task] is None)
+            for task in again:
+                self._put_back(task)
+            actions += self._decide_if_useful(self._homes(again))
+        return actions
+
+    def _to_skip(self) -> set[int]:
+        """Tasks that are for a failure which has not come, and what needs them."""
+        found = set[int]()
+        while True:
+            roots = {
+                task
+                for task, parents in self._if_failed.items()
+                if any(self._done[parent] or parent in found for parent in parents)
+            }
+            below = roots | self._descendants(roots)
+            wanted = {t for t in below if not self._done[t] and self.job_of[t] is None}
+            wanted -= self.failed
+            if wanted == found:
+                return found
+            found = wanted
 
     def _follow_loose(self) -> list[Action]:
         """No task waits in a loose way for one that will not run; nor, if that may run after all,
@@ -492,6 +535,8 @@ class Core:
         elsewhere first, or for files."""
         left = at.of(self._left).copy()
         held_up = [task for task in self.held_up() if left[task]]
+        waiting = (task for task in self._if_failed if left[task])
+        held_up += [task for task in waiting if self._open_parents[task]]
         held_up += self.limits.without_room(t for t in self.limits.takes if left[t])
         if held_up:
             left[held_up] = False
@@ -530,6 +575,7 @@ class Core:
             back = sorted(task for task in out if self.job_of[task] is None)
             for forgotten in (self.failed, self.copies.failed, self.blocked, self._undone):
                 forgotten.clear()
+            self.skipped = set()
             self._forget_tries(list(self.tries))
             self.failed |= self.cancelled
             self.blocked |= never - self.cancelled
@@ -821,7 +867,7 @@ class Core:
         return {task for task, done in enumerate(self._done) if not done and task not in out}
 
     def _blocked_by_failed(self) -> set[int]:
-        return self._descendants(self.failed) | self._stopped_by_failed()
+        return self._descendants(self.failed) | self._stopped_by_failed() | self.skipped
 
     def _task_retried(self, event: e.TaskRetried) -> list[Action]:
         """It is to have what its next try asks for, in this job or another."""
@@ -908,7 +954,8 @@ class Core:
         )
         is_excused = is_early or is_blocked or job.is_stopping or isinstance(event, e.CopyFailed)
         if isinstance(event, e.TaskDropped) and event.lacks_memory:
-            is_excused |= bool(give_more_memory(self._needs, self.sites, job, [event.task]))
+            used = {event.task: event.used_bytes}
+            is_excused |= bool(give_more_memory(self._needs, self.sites, job, used))
         is_excused |= isinstance(event, e.TaskDropped) and event.lacks_files
         is_excused |= 0 < job.node_bytes < self._needs[event.task].memory_bytes
         is_excused |= self._waits_loosely(event.task)
@@ -993,7 +1040,7 @@ class Core:
             expect_longer(self._expected, self.sites, job, event.at_s, self.pieces.open)
         if cause is Cause.MEMORY:
             lost = sorted(job.running_since_s.keys() & job.open_tasks)
-            give_more_memory(self._needs, self.sites, job, lost)
+            give_more_memory(self._needs, self.sites, job, dict.fromkeys(lost, 0))
         self.moved |= job.at.note_preemption(job, event.at_s) if cause is Cause.PREEMPTED else {}
         if (
             event.node and job.taken_by is None

@@ -180,9 +180,10 @@ class Manager:
         return lost
 
     def _in_no_job(self) -> list[int]:
-        """Tasks that are not done."""
-        tasks = enumerate(self.core.job_of)
-        return [task for task, job in tasks if job is None and not self.core.is_done(task)]
+        """Tasks that are not done, and needed."""
+        core = self.core
+        tasks = (task for task, job in enumerate(core.job_of) if job is None)
+        return [task for task in tasks if not core.is_done(task) and task not in core.skipped]
 
     def _undo_lost(self, added: Iterable[int] | None = None) -> list[LostFile]:
         """Let the makers of files run again that are gone, and that tasks read which are in no

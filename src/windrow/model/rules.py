@@ -28,11 +28,12 @@ class Rules:
     """The rules of one task. Those of most tasks say nothing.
 
     `priority`: of tasks that may start, the one with the highest goes first. `loose`: parents, by
-    id, of which it is enough that they are over, whatever became of them. `stops`: if it fails, no
-    other task of the run starts, but for those that come after something whatever becomes of it.
-    `memories`, `limits_s`: what it has at its first try, its second and so on; the last one of
-    them lasts. `expands`: the file, one of its outputs, that says which tasks join the run when it
-    has finished.
+    id, of which it is enough that they are over, whatever became of them; `if_failed`: those of
+    them that must not succeed, or else it is skipped. `stops`: if it fails, no other task of the
+    run starts, but for those that come after something whatever becomes of it. `memories`,
+    `limits_s`: what it has at its first try, its second and so on; the last one of them lasts.
+    `expands`: the file, one of its outputs, that says which tasks join the run when it has
+    finished.
     """
 
     takes: tuple[Take, ...] = ()
@@ -42,6 +43,7 @@ class Rules:
     memories: tuple[int, ...] = ()
     limits_s: tuple[float, ...] = ()
     expands: str = ""
+    if_failed: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if self.takes:  # in a file they are lists

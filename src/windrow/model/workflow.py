@@ -352,6 +352,14 @@ class Workflow:
         loose = set(rules.loose)
         return frozenset(p for p in self.parents.of(number).tolist() if self.ids[p] in loose)
 
+    def failing_parents(self, number: int) -> frozenset[int]:
+        """Those that must not succeed, or else this task is skipped."""
+        rules = self.rules.get(number)
+        if rules is None or not rules.if_failed:
+            return frozenset()
+        names = set(rules.if_failed)
+        return frozenset(p for p in self.parents.of(number).tolist() if self.ids[p] in names)
+
     def _counts_of(self, number: int) -> Counts:
         return tuple(
             (name, int(column[number])) for name, column in self.counts.items() if column[number]

@@ -273,7 +273,8 @@ class TaskFailed:
 @dataclass(frozen=True, slots=True)
 class TaskDropped:
     """A job will not run this task of its own: there is no time left for it, or it waits for one
-    that failed. Or it `lacks_memory`: it ran out of what it had, and could have more. Or it
+    that failed. Or it `lacks_memory`: it ran out of what it had, of which it had used so many bytes
+    as far as that is known, and could have more. Or it
     `lacks_files`, which are still on their way from another place."""
 
     at_s: int
@@ -281,6 +282,7 @@ class TaskDropped:
     task: int
     lacks_memory: bool = False
     lacks_files: bool = False
+    used_bytes: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,11 +20,12 @@ class TaskState(StrEnum):
     FAILED = "failed"  # for good, unless the run is resumed
     BLOCKED = "blocked"  # a task that it needs failed, or was cancelled
     CANCELLED = "cancelled"  # the user does not want it any more
+    SKIPPED = "skipped"  # it is for a failure that did not come
 
     @property
     def is_out(self) -> bool:
         """Whether nothing more will happen to it by itself."""
-        return self is TaskState.FINISHED or self.is_never
+        return self in (TaskState.FINISHED, TaskState.SKIPPED) or self.is_never
 
     @property
     def is_never(self) -> bool:
@@ -81,13 +82,22 @@ _J = JobStage
 _R = RunState
 
 TASK_MOVES: Mapping[TaskState, tuple[TaskState, ...]] = {
-    _T.PENDING: (_T.SUBMITTED, _T.RUNNING, _T.FINISHED, _T.FAILED, _T.BLOCKED, _T.CANCELLED),
+    _T.PENDING: (
+        _T.SUBMITTED,
+        _T.RUNNING,
+        _T.FINISHED,
+        _T.FAILED,
+        _T.BLOCKED,
+        _T.CANCELLED,
+        _T.SKIPPED,
+    ),
     _T.SUBMITTED: (_T.RUNNING, _T.PENDING, _T.FINISHED, _T.FAILED, _T.BLOCKED, _T.CANCELLED),
     _T.RUNNING: (_T.FINISHED, _T.FAILED, _T.SUBMITTED, _T.PENDING, _T.CANCELLED),
     _T.FINISHED: (_T.PENDING, _T.FAILED),
     _T.FAILED: (_T.PENDING, _T.RUNNING, _T.FINISHED, _T.CANCELLED),
-    _T.BLOCKED: (_T.PENDING, _T.RUNNING, _T.FINISHED, _T.FAILED, _T.CANCELLED),
+    _T.BLOCKED: (_T.PENDING, _T.RUNNING, _T.FINISHED, _T.FAILED, _T.CANCELLED, _T.SKIPPED),
     _T.CANCELLED: (_T.PENDING, _T.FINISHED, _T.FAILED),
+    _T.SKIPPED: (_T.PENDING, _T.RUNNING, _T.FINISHED, _T.FAILED, _T.CANCELLED),
 }
 """Beyond the plain way (pending, submitted, running, finished): a job that was given up for lost
 may continue, so that a task starts, finishes or fails out of any state; an output that is gone, or

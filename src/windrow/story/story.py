@@ -190,6 +190,7 @@ class RunStory:
     """What became of files that had to be moved, in order."""
     local: LocalPlaces = field(default_factory=LocalPlaces)
     """Files that are on nodes of jobs alone."""
+    _failing: tuple[Workflow, dict[int, frozenset[int]]] | None = field(default=None, repr=False)
     strays: list[tuple[str, str]] = field(default_factory=list)
     """States that followed each other although the tables say that they do not."""
 
@@ -271,8 +272,9 @@ class RunStory:
 
     @property
     def is_complete(self) -> bool:
-        """Whether every task is done."""
-        return self.counts[TaskState.FINISHED] == len(self.tasks)
+        """Whether every task is done, or not needed."""
+        done = self.counts[TaskState.FINISHED] + self.counts[TaskState.SKIPPED]
+        return done == len(self.tasks)
 
     @property
     def has_open(self) -> bool:
@@ -301,6 +303,54 @@ class RunStory:
             _OF_ATTEMPTS[type(event)](self, event, at_s, attempt or Attempt(event.task))
         else:
             _TOLD[type(event)](self, event, at_s, detail or _NOTHING)
+        if self.workflow.rules and not isinstance(event, e.TaskStarted | e.FileEvent):
+            self._follow_skipped()
+
+    def _follow_skipped(self) -> None:
+        """What must fail for some tasks has succeeded, or may fail after all."""
+        failing = self._failing_parents()
+        if not failing:
+            return
+        wanted = self._to_skip(failing)
+        is_back = False
+        if self.counts[TaskState.SKIPPED]:
+            for number, task in enumerate(self.tasks):
+                if task.state is TaskState.SKIPPED and number not in wanted:
+                    self._move(task, TaskState.PENDING)
+                    is_back = True
+        for number in wanted:
+            self._move(self.tasks[number], TaskState.SKIPPED)
+        if is_back:
+            self._block_again()
+
+    def _failing_parents(self) -> dict[int, frozenset[int]]:
+        if self._failing is None or self._failing[0] is not self.workflow:
+            mine = (n for n, one in self.workflow.rules.items() if one.if_failed)
+            found = {n: self.workflow.failing_parents(n) for n in mine if n < len(self.tasks)}
+            self._failing = self.workflow, found
+        return self._failing[1]
+
+    def _to_skip(self, failing: Mapping[int, frozenset[int]]) -> set[int]:
+        """Tasks that are for a failure which has not come, and what needs them."""
+        found = set[int]()
+        while True:
+            stack = [
+                task
+                for task, parents in failing.items()
+                if any(self._is_met(parent, found) for parent in parents)
+            ]
+            below = set(stack)
+            while stack:
+                new = [one for one in self._needing(stack.pop()) if one not in below]
+                below.update(new)
+                stack += [one for one in new if self.tasks[one].state is not TaskState.FINISHED]
+            wanted = {task for task in below if self.tasks[task].state in _MAY_SKIP}
+            if wanted == found:
+                return found
+            found = wanted
+
+    def _is_met(self, parent: int, skipped: set[int]) -> bool:
+        return self.tasks[parent].state is TaskState.FINISHED or parent in skipped
 
     def _move(self, task: TaskStory, state: TaskState) -> None:
         if state is not task.state and state not in TASK_MOVES[task.state]:
@@ -677,6 +727,7 @@ def _attempt_over(task: TaskStory, outcome: AttemptState, at_s: float, told: Att
             setattr(attempt, name, value)
 
 
+_MAY_SKIP = (TaskState.PENDING, TaskState.BLOCKED, TaskState.SKIPPED)
 _BEATEN = "another attempt finished first"
 _NOTHING: Mapping[str, Any] = {}
 _TOLD: Mapping[type[e.Event], Callable[[RunStory, Any, float, Any], None]] = {

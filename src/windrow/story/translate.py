@@ -67,7 +67,8 @@ def _attempt(job: int, record: agent.Record) -> Attempt | None:
         case agent.AttemptSaved():
             return Attempt(record.task, record.attempt)
         case agent.AttemptLost():
-            return Attempt(record.task, why=record.why, cause=record.cause, job=job)
+            lost = Attempt(record.task, why=record.why, cause=record.cause, job=job)
+            return replace(lost, peak_bytes=record.used_bytes) if record.used_bytes else lost
         case agent.TaskDeclined():
             return Attempt(record.task, why=record.why)
         case agent.CommitFailed():
@@ -116,7 +117,9 @@ def _lost(job: int, record: agent.AttemptLost) -> e.Event | None:
         case Cause.SPACE:
             return e.DiskRefused(at, job, record.task, record.why)
         case Cause.MEMORY:
-            return e.TaskDropped(at, job, record.task, lacks_memory=True)
+            return e.TaskDropped(
+                at, job, record.task, lacks_memory=True, used_bytes=record.used_bytes
+            )
         case Cause.SUPERSEDED | Cause.VOLUME | Cause.DISMISSED:
             return e.TaskDropped(at, job, record.task)
     return None

@@ -71,7 +71,7 @@ LINES = """\
 {"at":3.0,"what":"task-failed","final":true,"task":1,"number":1,"exit":1,\
 "why":"exit code 1","tail":"x","cause":"program","begun":2.0}
 {"at":3.0,"what":"task-dropped","task":2,"why":"no time"}
-{"at":4.0,"what":"task-lost","task":3,"why":"gone","cause":"lost"}
+{"at":4.0,"what":"task-lost","task":3,"why":"gone","cause":"lost","used_bytes":0}
 {"at":5.0,"what":"job-ended","why":["done",""]}
 """
 

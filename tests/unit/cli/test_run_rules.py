@@ -32,6 +32,8 @@ ENDS = """
     command: echo $WINDROW_ATTEMPT >> tries; exit 1
   - {id: needs-bad, command: "true", after: bad}
   - {id: tidy, command: touch tidy, after: {bad: any}}
+  - {id: mail, command: touch mail, after: {bad: failed}}
+  - {id: praise, command: touch praise, after: {tidy: failed}}
   - {id: report, command: ls > report, outputs: report, at-end: true}
 """
 

@@ -131,7 +131,10 @@ FAULTS = [
     (TASK + "    expands: ../b.yaml\n", "wf.yaml:4: a writes ../b.yaml, which is outside"),
     (TASK + "    expands: wf.yaml\n", "wf.yaml:4: a writes wf.yaml, "),
     (TASK + "    at-end: yes\n", "wf.yaml:4: at-end is 'yes'; write true or false"),
-    (TASK + "    after: {b: maybe}\n", "wf.yaml:4: after b has 'maybe'; write one of ok, any"),
+    (
+        TASK + "    after: {b: maybe}\n",
+        "wf.yaml:4: after b has 'maybe'; write one of ok, any, failed",
+    ),
     (TASK + "    after: {a: any}\n", "wf.yaml:2: a comes after itself"),
     (TASK + "    time-limit: [5m, 3m]\n", "wf.yaml:4: time-limit becomes less; give each try"),
     (

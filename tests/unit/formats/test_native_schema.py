@@ -67,7 +67,7 @@ GOOD = {
     "shell": ["strict", "bash", "sh", "[bash, -c]", "[python3, -c]", "[x, 1, '']"],
     "inputs": ["a", "[]", "[a, b]", "5"],
     "expands": ["a.yaml"],
-    "after": ["a", "[]", "{a: any, b: ok}"],
+    "after": ["a", "[]", "{a: any, b: ok}", "{a: failed}"],
     "at-end": ["false"],
     "on-fail": ["stop", "continue"],
     "takes": ["x", "[x, y]", "{x: 2}"],

@@ -113,3 +113,23 @@ def test_who_prints_that_memory_ran_out_is_believed(printed: str) -> None:
     assert told(None).cause is Cause.MEMORY
     assert told(None).why.startswith("it ran out of memory: ")
     assert told(Leaving(Leave.SIGNAL, "SIGTERM")).cause is Cause.AGENT  # who said more
+
+
+def test_what_ran_out_of_memory_gets_twice_what_it_used_if_that_is_more() -> None:
+    core = mixed(500, 0, 900)
+    core.handle(planned(1, JobPlan((0, 1, 2), 1, 10, 10)))
+    core.handle(JobStarted(1, 0))
+    for one, used_bytes in enumerate((1200, 700, 300)):
+        core.handle(TaskStarted(2, 0, one))
+        core.handle(TaskDropped(3, 0, one, lacks_memory=True, used_bytes=used_bytes))
+        core.check()
+    assert core.work.workflow.memory_bytes.tolist() == [2400, 1400, 1800]
+
+
+def test_what_a_lost_attempt_used_comes_from_its_agent_to_the_core() -> None:
+    record = AttemptLost(5.0, 0, "it ran out of memory", Cause.MEMORY, 700)
+    heard = from_agent(7, record)
+    assert heard is not None
+    assert heard.event == TaskDropped(5, 7, 0, lacks_memory=True, used_bytes=700)
+    assert heard.attempt is not None
+    assert heard.attempt.peak_bytes == 700

@@ -29,7 +29,8 @@ def hear(core: Core, story: RunStory, *events: e.Event) -> list[object]:
     for event in events:
         actions += core.handle(event)
         core.check()
-        story.take_in(event, float(event.at_s), {} if isinstance(event, e.TaskUndone) else None)
+        lost = {"maker": event.task} if isinstance(event, e.TaskUndone) else None
+        story.take_in(event, float(event.at_s), lost)
     return actions
 
 
@@ -146,3 +147,67 @@ def test_a_failure_that_stops_the_run_lets_only_loose_ends_start() -> None:
     assert core.blocked == {2, 4}
     hear(core, story, e.RunBegan(9))
     assert core.blocked == set()
+
+
+FAILING = Workflow.from_tasks(
+    "failing",
+    [
+        Task("a", 5),
+        Task("mail", 5, parents=("a",), rules=Rules(loose=("a",), if_failed=("a",))),
+        Task("sent", 5, parents=("mail",)),
+        Task("tidy", 5, parents=("sent",), rules=Rules(loose=("sent",))),
+        Task("again", 5, parents=("mail",), rules=Rules(loose=("mail",), if_failed=("mail",))),
+    ],
+)
+A_RUNS = (
+    e.RunBegan(0),
+    e.JobsPlanned(1, plans((0,))),
+    e.JobStarted(2, 0),
+    e.TaskStarted(2, 0, 0),
+)
+
+
+def test_what_is_for_a_failure_is_skipped_with_what_needs_it_if_none_comes() -> None:
+    core, story = both(FAILING, *A_RUNS)
+    assert visible(core) == []
+    hear(core, story, e.TaskFinished(7, 0), e.JobEnded(8, 0))
+    assert story.strays == []
+    assert [task.state for task in story.tasks] == [
+        *("finished", "skipped", "skipped", "pending", "skipped")
+    ]
+    assert visible(core) == [3]
+    hear(core, story, e.JobsPlanned(9, plans((3,))), e.JobStarted(9, 1), e.TaskStarted(9, 1, 3))
+    hear(core, story, e.TaskFinished(12, 3), e.JobEnded(13, 1))
+    assert (core.is_complete, core.is_over, story.is_complete) == (True, True, True)
+    # ... which may come after all
+    hear(core, story, e.TaskUndone(20, 0))
+    assert visible(core) == [0]
+    assert [task.state for task in story.tasks] == [*["pending"] * 3, "finished", "pending"]
+    hear(core, story, e.JobsPlanned(21, plans((0,))), e.JobStarted(22, 2), e.TaskStarted(22, 2, 0))
+    hear(core, story, e.TaskFailed(23, 0), e.JobEnded(24, 2))
+    assert visible(core) == [1, 2]
+    assert story.strays == []
+
+
+def test_what_is_for_a_failure_runs_when_it_comes() -> None:
+    core, story = both(FAILING, *A_RUNS)
+    assert Decide() in hear(core, story, e.TaskFailed(7, 0), e.JobEnded(8, 0))
+    assert visible(core) == [1, 2, 3]
+    hear(core, story, e.JobsPlanned(9, plans((1, 2, 3))), e.JobStarted(9, 1))
+    for task in (1, 2, 3):
+        hear(core, story, e.TaskStarted(9, 1, task), e.TaskFinished(12, task))
+    hear(core, story, e.JobEnded(13, 1))
+    assert (core.is_complete, core.is_over, story.is_complete) == (False, True, False)
+    assert [task.state for task in story.tasks] == ["failed", *["finished"] * 3, "skipped"]
+    # Another try succeeds: what had been done for the failure stays done.
+    hear(core, story, e.RunBegan(20), e.JobsPlanned(21, plans((0,))), e.JobStarted(22, 2))
+    hear(core, story, e.TaskStarted(22, 2, 0), e.TaskFinished(23, 0), e.JobEnded(24, 2))
+    assert (core.is_complete, story.is_complete) == (True, True)
+    assert story.strays == []
+
+
+def test_a_run_that_begins_again_still_skips() -> None:
+    core, story = both(FAILING, *A_RUNS)
+    hear(core, story, e.TaskFinished(7, 0), e.JobEnded(8, 0), e.RunBegan(10))
+    assert visible(core) == [3]
+    assert [task.state for task in story.tasks][1:] == [*["skipped"] * 2, "pending", "skipped"]

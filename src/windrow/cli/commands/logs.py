@@ -153,6 +153,7 @@ def _state(told: RunView, number: int) -> str:
         TaskState.SUBMITTED: "its job is waiting, or has not started it yet",
         TaskState.BLOCKED: "a task that it depends on failed",
         TaskState.CANCELLED: "it was cancelled",
+        TaskState.SKIPPED: "it is for a failure that did not come",
     }.get(task.state, task.state)
 
 

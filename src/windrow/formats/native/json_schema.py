@@ -43,7 +43,7 @@ _MEANINGS: Mapping[str, str] = {
     "done.",
     "outside": "true: it may write outside of the folder of the workflow file.",
     "after": "Tasks that come first: ids, families, or patterns with *. As a mapping: with ok if "
-    "they have to succeed, any if it is enough that they are over.",
+    "they have to succeed, any if it is enough that they are over, failed if it runs only then.",
     "at-end": "true: it runs when all others are over, whatever became of them.",
     "cores": "Cores of one node.",
     "nodes": "Whole nodes; 0 shares a node with others.",

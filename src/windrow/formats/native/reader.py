@@ -28,6 +28,8 @@ from windrow.formats.native.commands import Commands, refuse_unknown_placeholder
 from windrow.formats.native.inside import NOWHERE
 from windrow.formats.native.places import Places, files_like
 from windrow.formats.native.schema import (
+    IF_FAILED,
+    OK,
     Field,
     FileFacts,
     FileForm,
@@ -224,8 +226,8 @@ class _Expansion:
             problem = f"{row.id} comes after {self._rows[at_end[0]].id}, which runs at the end"
             raise self._fault(row.form.line, problem, "write at-end: true for it, too")
         loose = dict[int, None]()
-        for field, is_any in zip(row.form.after, row.form.after_any, strict=True):
-            for task in self._named(row, field) if is_any else ():
+        for field, edge in zip(row.form.after, row.form.edges, strict=True):
+            for task in self._named(row, field) if edge != OK else ():
                 if task in parents:
                     problem = (
                         f"{row.id} comes after {list(self._number)[task]}, whatever becomes of "
@@ -266,7 +268,14 @@ class _Expansion:
             form.memories,
             form.limits_s,
             self._expands(number),
+            tuple(self._ids_of(self._must_fail(number))),
         )
+
+    def _must_fail(self, number: int) -> list[int]:
+        row = self._rows[number]
+        edges = zip(row.form.after, row.form.edges, strict=True)
+        fields = (field for field, edge in edges if edge == IF_FAILED)
+        return list(dict.fromkeys(task for field in fields for task in self._named(row, field)))
 
     def _expands(self, number: int) -> str:
         """The file that says which tasks join the run after this one."""
@@ -617,8 +626,8 @@ class _Expansion:
     def _parents(self, number: int, inputs: Iterable[str]) -> list[int]:
         row = self._rows[number]
         parents: dict[int, None] = {}
-        for field, is_any in zip(row.form.after, row.form.after_any, strict=True):
-            if not is_any:
+        for field, edge in zip(row.form.after, row.form.edges, strict=True):
+            if edge == OK:
                 parents.update(dict.fromkeys(self._named(row, field)))
         if number in parents:
             raise self._fault(row.form.line, f"{row.id} comes after itself", "name others in after")

@@ -159,8 +159,8 @@ class TaskForm:
     keep: bool | None = None
     outside: bool = False
     after: tuple[Field, ...] = ()
-    after_any: tuple[bool, ...] = ()
-    """Of each of them, whether it is enough that it is over."""
+    edges: tuple[str, ...] = ()
+    """Of each of them, one of EDGES."""
     at_end: bool = False
     env: tuple[tuple[str, Field], ...] = ()
     workdir: Field | None = None
@@ -467,7 +467,7 @@ class _Reader:
             values["checkpoint"], values["checkpoint_files"] = values["checkpoint"]
         after = values.pop("after", ())
         values["after"] = tuple(field for field, _ in after)
-        values["after_any"] = tuple(is_any for _, is_any in after)
+        values["edges"] = tuple(edge for _, edge in after)
 
     @staticmethod
     def _spread_tries(values: dict[str, Any]) -> None:
@@ -581,12 +581,12 @@ class _Reader:
                 found.append((field, self.file(said, f"{key} {name.text}"), ""))
         return tuple(found)
 
-    def after(self, node: Node, key: str) -> tuple[tuple[Field, bool], ...]:
-        """Each with whether it is enough that this task is over."""
+    def after(self, node: Node, key: str) -> tuple[tuple[Field, str], ...]:
+        """Each with what is wanted of it."""
         if not isinstance(node, YamlTable):
-            return tuple((field, False) for field in self.texts(node, key))
+            return tuple((field, OK) for field in self.texts(node, key))
         return tuple(
-            (self.text(name, key), self._one_of(kind, EDGES, f"{key} {name.text}") == "any")
+            (self.text(name, key), self._one_of(kind, EDGES, f"{key} {name.text}"))
             for name, kind in node.entries
         )
 
@@ -975,8 +975,11 @@ WORKFLOW_KEYS = (
 )
 INCLUDED_KEYS = tuple(key for key in WORKFLOW_KEYS if key not in ("name", "stays", "home"))
 INCLUDES_MAX = 10
-EDGES = ("ok", "any")
-"""What a task may want of one that it comes after: that it succeeds, or that it is over."""
+OK = "ok"
+IF_FAILED = "failed"
+EDGES = (OK, "any", IF_FAILED)
+"""What a task may want of one that it comes after: that it succeeds, that it is over, or that it
+fails."""
 ON_FAIL = ("continue", "stop")
 CACHE_KEYS = ("from", "size", "policy")
 SCRATCH_KEYS = ("scratch", "per", "replicas")

@@ -373,6 +373,8 @@ def _waits_for(story: RunStory, number: int) -> list[str]:
     waiting = [(ids[p], state) for p, state in parents if state is not TaskState.FINISHED]
     if task.state is TaskState.BLOCKED:
         return [f"it cannot run because of {_first([p for p, s in waiting if s.is_never])}"]
+    if task.state is TaskState.SKIPPED:
+        return ["it is for a failure that did not come, or needs what is"]
     if task.state is TaskState.CANCELLED:
         return [f"it was cancelled; windrow retry {shlex.quote(ids[number])} runs it after all"]
     if task.state not in (TaskState.PENDING, TaskState.SUBMITTED):

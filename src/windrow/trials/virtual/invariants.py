@@ -159,6 +159,8 @@ def _beliefs(core: Core) -> tuple[list[Any], list[Any], list[Any]]:
             return TaskState.CANCELLED
         if task in core.failed:
             return TaskState.FAILED
+        if task in core.skipped:
+            return TaskState.SKIPPED
         if task in core.blocked:
             return TaskState.BLOCKED
         return TaskState.PENDING
