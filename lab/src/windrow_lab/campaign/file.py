@@ -44,8 +44,7 @@ def read_campaign(path: AnyPath) -> Sweep:
     workflows = entries.entries(top, "workflows", "file", entries.workflows)
     strategies = entries.entries(top, "strategies", "strategy", entries.strategies, [*STRATEGIES])
     rules = entries.entries(top, "policies", "policy", entries.rules, ["conservative"])
-    margins = _numbers(top, "margins", [1.1], 1, 100)
-    varied = _Varied(_numbers(top, "noise", [0.0], 0, 5), _failures(top, least_nodes))
+    varied = _varied(top, least_nodes)
     with top.telling():
         campaign = Campaign(
             name,
@@ -61,13 +60,14 @@ def read_campaign(path: AnyPath) -> Sweep:
             failures=varied.most_failures,
         )
     top.finish()
-    return Sweep(name, tuple(_parts(campaign, margins, varied)))
+    return Sweep(name, tuple(varied.parts(campaign)))
 
 
 @dataclass(frozen=True, slots=True)
 class _Varied:
-    """What a file lists of noise, and of failures by their text."""
+    """What a file lists of margins, of noise, and of failures by their text."""
 
+    margins: Sequence[float]
     noises: Sequence[float]
     failures: Mapping[str, Failures]
 
@@ -81,6 +81,23 @@ class _Varied:
         """Those that need seeds, if there are such, or else any at all."""
         return max(self.failures.values(), key=lambda one: (one.is_drawn, bool(one)))
 
+    def parts(self, campaign: Campaign) -> Iterator[Part]:
+        """The campaign with each of them."""
+        for margin, noise, text in product(self.margins, self.noises, self.failures):
+            failing = self.failures[text]
+            seeds = campaign.seeds
+            if not noise and not failing.is_drawn:  # all seeds would give the same trials
+                seeds = seeds[:1]
+            terms = (("margin", margin),)
+            chosen = replace(campaign, noise=noise, failures=failing, seeds=seeds, terms=terms)
+            yield Part(margin, noise, text, chosen)
+
+
+def _varied(top: TomlTable, least_nodes: int) -> _Varied:
+    margins = _numbers(top, "margins", [1.1], 1, 100)
+    noises = _numbers(top, "noise", [0.0], 0, 5)
+    return _Varied(margins, noises, _failures(top, least_nodes))
+
 
 def _name(top: TomlTable, path: AnyPath) -> str:
     name = top.text("name", bare_name(path))
@@ -88,18 +105,6 @@ def _name(top: TomlTable, path: AnyPath) -> str:
         fix = 'give name = "..." of letters, digits, dots, dashes and underscores'
         raise top.fault("name", f"{name!r} cannot be the name of a table's file", fix)
     return name
-
-
-def _parts(campaign: Campaign, margins: Sequence[float], varied: _Varied) -> Iterator[Part]:
-    """The campaign with each margin, noise and kind of failures."""
-    for margin, noise, text in product(margins, varied.noises, varied.failures):
-        failing = varied.failures[text]
-        seeds = campaign.seeds
-        if not noise and not failing.is_drawn:  # all seeds would give the same trials
-            seeds = seeds[:1]
-        terms = (("margin", margin),)
-        chosen = replace(campaign, noise=noise, failures=failing, seeds=seeds, terms=terms)
-        yield Part(margin, noise, text, chosen)
 
 
 def _submit_s(top: TomlTable) -> tuple[int, ...]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import argparse
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +18,7 @@ from windrow_lab.campaign.watching import watching
 from windrow_lab.reproductions import PAPERS
 
 if TYPE_CHECKING:
-    from windrow_lab.reproductions.paper import Paper, PaperPlan, Wishes
+    from windrow_lab.reproductions.paper import Paper, PaperPlan, Report, Wishes
 
 
 _INTERRUPTED = 130  # the exit code of whatever Ctrl-C ended
@@ -75,18 +76,23 @@ def run(args: argparse.Namespace) -> int:
         )
         return _INTERRUPTED
     report = paper.report(plan, found)
-    block = report.blocks[0]
-    terminal.show(
-        terminal.heading(report.title),
-        terminal.table(block.head, block.rows, "lrrrl", gap=3),
-        terminal.text(*report.summary),
-        *terminal.files_written(**write_report(report, out / args.paper)),
-    )
+    _show(report, write_report(report, out / args.paper))
     if not report.failed:
         return 0
     failed = f"{report.failed:,} of {report.trials:,} trials FAILED"
     terminal.say(f"WARNING: {failed}; see column error in {out}")
     return 1
+
+
+def _show(report: Report, files: Mapping[str, str]) -> None:
+    """The first table, and the findings."""
+    block = report.blocks[0]
+    terminal.show(
+        terminal.heading(report.title),
+        terminal.table(block.head, block.rows, "lrrrl", gap=3),
+        terminal.text(*report.summary),
+        *terminal.files_written(**files),
+    )
 
 
 def _wishes(args: argparse.Namespace, paper: Paper) -> Wishes:

@@ -137,11 +137,7 @@ class Planner:
                 if is_behind.any():
                     stopped = self._play(plan, failing, beliefs, restarts, first)
                     found[n] = np.where(is_behind[:, None], stopped, found[n])
-        has_ended = np.isfinite(first)
-        cpu_s, failed_s, potential_s = found[:, :, 2:].sum(axis=0).T
-        end_s = np.where(has_ended, first, found[:, :, 1].max(axis=0))
-        lost_s = np.where(has_ended, 0.0, potential_s)
-        return Outcome(has_ended.astype(np.float64), end_s, cpu_s, failed_s, lost_s)
+        return _outcome(found, first)
 
     def _play(
         self, plan: Schedule, failing: Failing, beliefs: Beliefs, restarts: Restarts, until: Floats
@@ -156,3 +152,12 @@ class Planner:
         game = Game(self.costs.given, planned, failing, beliefs, restarts.limit, restarts.is_total)
         play(game, float(ends.max()), until, out)
         return out
+
+
+def _outcome(found: Floats, first: Floats) -> Outcome:
+    """Of what each plan gave on each draw, and when the first had ended there."""
+    has_ended = np.isfinite(first)
+    cpu_s, failed_s, potential_s = found[:, :, 2:].sum(axis=0).T
+    end_s = np.where(has_ended, first, found[:, :, 1].max(axis=0))
+    lost_s = np.where(has_ended, 0.0, potential_s)
+    return Outcome(has_ended.astype(np.float64), end_s, cpu_s, failed_s, lost_s)

@@ -72,27 +72,24 @@ def generate_grid(
     values = settings(recipe, chosen.parameters, parameters or {})
     more = int(values["more"])
     count = len(chosen.fixed) + more
-    require(
-        more >= 0 and 1 <= count <= _CLUSTERS_MAX,
-        recipe,
-        f"a grid has from 1 to {_CLUSTERS_MAX:,} clusters",
-    )
+    is_possible = more >= 0 and 1 <= count <= _CLUSTERS_MAX
+    require(is_possible, recipe, f"a grid has from 1 to {_CLUSTERS_MAX:,} clusters")
     rng = seeded(seed, f"grid/{recipe}")
-    drawn = _sizes(more, float(values["nodes"]), float(values["spread"]))
-    sizes = rng.permutation(np.clip(np.round(drawn), 1, NODES_MAX))
-    clusters = _clusters(rng, chosen, [int(size) for size in sizes])
+    sizes = _sizes(rng, more, float(values["nodes"]), float(values["spread"]))
+    clusters = _clusters(rng, chosen, sizes)
     latency_s = _latencies(rng, count, chosen.network)
     if chosen.is_worst_first:
         latency_s = _worst_first(latency_s)
     return Grid(clusters, *_links(latency_s, chosen.network))
 
 
-def _sizes(count: int, median: float, spread: float) -> list[float]:
-    """Evenly spread quantiles."""
-    if not spread:
-        return [median] * count
-    normal = NormalDist(np.log(median), spread)
-    return [np.exp(normal.inv_cdf((i + 0.5) / count)) for i in range(count)]
+def _sizes(rng: Chance, count: int, median: float, spread: float) -> list[int]:
+    """Evenly spread quantiles, shuffled."""
+    drawn = [median] * count
+    if spread:
+        normal = NormalDist(np.log(median), spread)
+        drawn = [np.exp(normal.inv_cdf((i + 0.5) / count)) for i in range(count)]
+    return [int(size) for size in rng.permutation(np.clip(np.round(drawn), 1, NODES_MAX))]
 
 
 def _clusters(rng: Chance, recipe: GridRecipe, drawn_sizes: Sequence[int]) -> tuple[Cluster, ...]:

@@ -292,22 +292,27 @@ class _Selector:
     def _layer(self, wanted: Aggregate, sets: Ints, inside: Ints) -> _Layer:
         """The bags of each set, whose clusters they have in ascending order, or those of nodes by
         rank."""
-        entries = np.arange(len(inside))
-        count = len(self._grid.clusters)
+        if wanted.kind == "Cluster":
+            entries = np.arange(len(inside))
+            return _Layer(wanted, inside, entries, inside, np.arange(len(inside) + 1), sets)
         if isinstance(wanted.of, Aggregate):
-            place = np.arange(count)
+            place = np.arange(len(self._grid.clusters))
         else:
             place = self.nodes(wanted.of, wanted.least).place
         of_set = np.repeat(np.arange(len(sets) - 1), np.diff(sets))
-        if wanted.kind == "Cluster":
-            return _Layer(wanted, inside, entries, inside, np.arange(len(inside) + 1), sets)
         if wanted.kind == "LooseBag":
-            up = np.argsort(of_set * count + place[inside])
+            up = np.argsort(of_set * len(place) + place[inside])
             return _Layer(wanted, inside, up, inside[up], sets, np.arange(len(sets)))
-        up, bag = self._tight(of_set, inside, len(sets) - 1)
-        by = np.argsort(bag * count + place[inside[up]])
+        return self._tight_layer(wanted, of_set, len(sets) - 1, inside, place)
+
+    def _tight_layer(
+        self, wanted: Aggregate, of_set: Ints, sets: int, inside: Ints, place: Ints
+    ) -> _Layer:
+        """A bag around every cluster of each set; its clusters by their place."""
+        up, bag = self._tight(of_set, inside, sets)
+        by = np.argsort(bag * len(place) + place[inside[up]])
         start = np.flatnonzero(np.diff(bag[by], prepend=-1, append=-1))
-        first = np.searchsorted(bag[by][start[:-1]], np.arange(len(sets)) * count)
+        first = np.searchsorted(bag[by][start[:-1]], np.arange(sets + 1) * len(place))
         return _Layer(wanted, inside, up[by], inside[up[by]], start, first)
 
     def _tight(self, of_set: Ints, inside: Ints, sets: int) -> tuple[Ints, Ints]:

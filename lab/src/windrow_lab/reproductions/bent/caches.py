@@ -33,13 +33,18 @@ def fetches(
     else:
         depths = np.repeat(np.arange(4), rounds)
     blocks = (depths[:, None] * volume + np.arange(volume)).ravel()
-    member = np.arange(4 * volume) % members
     if is_hashed:
-        member = np.array(
-            [hashlib.sha256(b"%d" % block).digest()[0] % members for block in range(4 * volume)]
-        )
+        member = _by_hash(4 * volume, members)
+    else:
+        member = np.arange(4 * volume) % members
     own = [blocks[member[blocks] == one] for one in range(members)]
     return sum(len(missed(each, cache // members)) for each in own) / (4 * volume)
+
+
+def _by_hash(blocks: int, members: int) -> Ints:
+    """The member that has each block."""
+    hashes = (hashlib.sha256(b"%d" % block).digest()[0] for block in range(blocks))
+    return np.array([one % members for one in hashes])
 
 
 def scan_rate(

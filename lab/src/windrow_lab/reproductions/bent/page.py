@@ -278,13 +278,17 @@ def _picture(name: str, workload: str, points: Sequence[Point]) -> paper.Picture
             axes.plot([point.x for point in here], values, marker=mark, label=one)
 
     title = texts["title"].format(figure=said["figure"], workload=workload)
-    lines = []
-    for k, point in enumerate(here):
-        cells = ("–" if np.isnan(values[k]) else short(values[k]) for values in shown.values())
-        lines.append((f"{point.x:g}", *cells))
+    lines = tuple(
+        (f"{point.x:g}", *(_short(values[k]) for values in shown.values()))
+        for k, point in enumerate(here)
+    )
     words = texts["words"].format(axis=said["axis"])
-    block = Block(title, words, (said["axis"], *shown), tuple(lines))
+    block = Block(title, words, (said["axis"], *shown), lines)
     return paper.Picture(chart(draw, title, x=said["axis"], y="jobs per hour"), block)
+
+
+def _short(value: float) -> str:
+    return "–" if np.isnan(value) else short(value)
 
 
 def _rates(points: Sequence[Point]) -> dict[str, list[float]]:

@@ -111,7 +111,16 @@ def _campaigns(found: Cases, others: tuple[LogSource, ...], *, full: bool) -> It
     yield grid
     actual = replace(grid, requests=("actual",), submit_s=seven)
     some = replace(actual, workflows=tuple(filter(_is_middle, grid.workflows)))
+    yield from _judges(some, others, full=full)
     few = replace(some, submit_s=seven if full else seven[::2])
+    yield replace(actual, name="hindsight", strategies=(HINDSIGHT,))
+    yield replace(few, name="oracle", strategies=(Oracle(),))
+    yield replace(some, name="objectives", strategies=OBJECTIVES)
+    yield replace(few, name="ablation", strategies=ABLATIONS)
+
+
+def _judges(some: Campaign, others: tuple[LogSource, ...], *, full: bool) -> Iterator[Campaign]:
+    """Where it was not tuned: other weeks, logs, policies and task times."""
     for log in some.logs:
         if log.path:
             weeks = _times(_WEEKS[log.name], full=full)
@@ -120,11 +129,7 @@ def _campaigns(found: Cases, others: tuple[LogSource, ...], *, full: bool) -> It
         weeks = _times(_WEEKS_OF_OTHERS, full=full)
         yield replace(some, name="logs", logs=others, submit_s=weeks)
     yield replace(some, name="easy", rules=(BatchRules("easy"),))
-    yield replace(some, name="noise", noise=_NOISE, strategies=(*every, TOLD))
-    yield replace(actual, name="hindsight", strategies=(HINDSIGHT,))
-    yield replace(few, name="oracle", strategies=(Oracle(),))
-    yield replace(some, name="objectives", strategies=OBJECTIVES)
-    yield replace(few, name="ablation", strategies=ABLATIONS)
+    yield replace(some, name="noise", noise=_NOISE, strategies=(*some.strategies, TOLD))
 
 
 def _is_middle(workflow: WorkflowSource) -> bool:
