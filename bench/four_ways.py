@@ -46,7 +46,7 @@ from tests.slurm.far import HOST, Bed  # noqa: E402
 from bench.pays_tables import markdown  # noqa: E402
 from bench.two_slurms import Beds  # noqa: E402
 from windrow_lab.grid.estimate import LoopWork, Model  # noqa: E402
-from windrow_lab.grid.hybrid import AGGRESSIVE, WAYS, Ended, Move, execute, plan_length_s  # noqa: E402
+from windrow_lab.grid.hybrid import AGGRESSIVE, WAYS, DataMove, Ended, execute, plan_length_s  # noqa: E402
 from windrow_lab.reproductions.hybrid.plan import work_of  # noqa: E402
 
 SITES = ("east", HOST)
@@ -114,7 +114,7 @@ class Slurms:
         self.work = work
         self.now_s = time.time()
         self.end_s = time.time() + LONGEST_S
-        self.sent: dict[int, tuple[int, float, Sequence[Move], list[Future[float]]]] = {}
+        self.sent: dict[int, tuple[int, float, Sequence[DataMove], list[Future[float]]]] = {}
         self.queue_of: dict[int, int] = {}
         self.ends: list[Ended] = []
         self.folders = (str(bed.work / folder), f"scratch/{folder}")
@@ -150,7 +150,7 @@ class Slurms:
         return done.stdout
 
     def submit(
-        self, task: int, queue: int, moves: Sequence[Move], iterations: float, mb: float
+        self, task: int, queue: int, moves: Sequence[DataMove], iterations: float, mb: float
     ) -> None:
         """Now; its data come meanwhile."""
         compute_s = float(MODEL.start_s[queue] + MODEL.iteration_s[queue] * iterations)

@@ -31,7 +31,7 @@ from bench.timing import measure
 from bench.whole_logs import verdict
 from windrow.model import File, Task, Workflow
 from windrow.recipes.workflows.catalog import generate_workflow
-from windrow_lab.grid.clusters import Cluster, Grid
+from windrow_lab.grid.clusters import Grid, GridCluster
 from windrow_lab.grid.costs import Costs
 from windrow_lab.grid.describe import parse_description
 from windrow_lab.grid.heft import heft
@@ -82,7 +82,7 @@ def costs_of(case: dict[str, Any]) -> Costs:
     workflow = Workflow.from_tasks(
         "case", tasks, [File(f"{a}-{b}", size) for a, b, size in case["edges"]]
     )
-    clusters = tuple(Cluster(f"p{p}", 1, speed) for p, speed in enumerate(case["speeds"]))
+    clusters = tuple(GridCluster(f"p{p}", 1, speed) for p, speed in enumerate(case["speeds"]))
     grid = Grid(
         clusters,
         np.zeros((len(clusters), len(clusters))),

@@ -8,7 +8,7 @@ from itertools import combinations
 
 import numpy as np
 
-from windrow.forecast.ledger import Accuracy, PastPrediction, accuracies
+from windrow.forecast.ledger import PastPrediction, StartAccuracy, accuracies
 
 STRATEGIES = ("individual", "one-job", "level-by-level", "zhang", "glume")
 OVERLAPPING = ("zhang", "glume")
@@ -204,7 +204,7 @@ def _starts(cells: Sequence[Cell]) -> list[str]:
     return markdown(columns, rows)
 
 
-def _accuracy_row(of: str, one: Accuracy, kept: Sequence[bool]) -> tuple[str, ...]:
+def _accuracy_row(of: str, one: StartAccuracy, kept: Sequence[bool]) -> tuple[str, ...]:
     if one.median_error_s is None or one.bias_s is None:
         return of, one.source, str(one.starts), "-", "-", "-"
     figures = (f"{one.median_error_s:.1f}", f"{one.bias_s:+.1f}", f"{sum(kept) / len(kept):.0%}")

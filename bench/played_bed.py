@@ -16,7 +16,7 @@ from bench.loads import STANDALONE, Way, Work
 from windrow.agent.data.blocks import Deal
 from windrow.agent.data.cache import LRU, CacheIndex
 from windrow.model.graph import Adjacency
-from windrow_lab.storage.allocations import ALL_BATCH, Environment, Workload
+from windrow_lab.storage.allocations import ALL_BATCH, Environment, PipelineWorkload
 from windrow_lab.storage.flows import (
     DataFlow,
     FlowSimulation,
@@ -46,7 +46,7 @@ def flow_of(work: Work, way: Way, nodes: int, *, is_warm: bool = False) -> DataF
     depth = len(work.stages)
     width = work.width
     sizes = np.array([0, *(stage.written for stage in work.stages)], dtype=np.float64)
-    chain = canonical(Workload(width, depth, 1, 1, 1.0))
+    chain = canonical(PipelineWorkload(width, depth, 1, 1, 1.0))
     reads = np.tile([0, *(stage.reads for stage in work.stages[1:])], width)
     flow = replace(
         chain,
@@ -99,7 +99,7 @@ def played_scans(
             latest[turn] = fetched
             fetched = fetched + 1
         index.append(latest[turn])
-    chain = canonical(Workload(where.nodes, len(turns), 1, 0))
+    chain = canonical(PipelineWorkload(where.nodes, len(turns), 1, 0))
     each = np.tile(index, where.nodes)
     batch = Adjacency(np.arange(len(each) + 1), each)
     return play(

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from math import ceil
 from pathlib import Path
 
-from windrow.app.assembly import Ports, Wanted, assemble
+from windrow.app.assembly import Ports, WantedRun, assemble
 from windrow.app.strategies import find_strategy
 from windrow.forecast.base import Forecaster
 from windrow.manager.manager import Manager
@@ -63,7 +63,9 @@ class SitesRun(VirtualRun):
             world.fate = fate
         strategy = find_strategy(self.strategy) if isinstance(self.strategy, str) else self.strategy
         self.manager = assemble(
-            Wanted(runnable=self.runnable, works=self.works(), strategy=strategy, terms=self.terms),
+            WantedRun(
+                runnable=self.runnable, works=self.works(), strategy=strategy, terms=self.terms
+            ),
             Ports(
                 folder=self.folder,
                 uid="virtual",

@@ -39,16 +39,16 @@ from windrow.strategies.levels import Work
 
 if TYPE_CHECKING:
     from windrow.data.mirror import Mirror
-    from windrow.forecast.guard import Guard
+    from windrow.forecast.guard import HeldForecast
     from windrow.forecast.twin import Twin
     from windrow.foresight.live import Ahead
-    from windrow.foresight.seen import Watched
+    from windrow.foresight.seen import WatchedQueue
     from windrow.manager.expanding import Fragments
     from windrow.manager.transfers import Transfers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
+class WantedRun:
     """What a run is to do and how, whatever world it is in."""
 
     runnable: Runnable
@@ -96,7 +96,7 @@ class Ports:
 CoreOf = Callable[[Sequence[Work], Terms], Core]
 
 
-def assemble(wanted: Wanted, ports: Ports, core_of: CoreOf = Core) -> Manager:
+def assemble(wanted: WantedRun, ports: Ports, core_of: CoreOf = Core) -> Manager:
     """The manager of a run. Nothing has been restored, submitted or written yet."""
     core = core_of(wanted.works, wanted.terms)
     dispatch = dispatch_of(
@@ -104,9 +104,9 @@ def assemble(wanted: Wanted, ports: Ports, core_of: CoreOf = Core) -> Manager:
     )
     strategy = wanted.strategy
     if wanted.copies > 1:
-        from windrow.strategies.copied import Copied  # noqa: PLC0415  (few runs ask for copies)
+        from windrow.strategies.copied import WithCopies  # noqa: PLC0415  (few runs ask for copies)
 
-        strategy = Copied(strategy, wanted.copies, dispatch.may_copy)
+        strategy = WithCopies(strategy, wanted.copies, dispatch.may_copy)
     return Manager(
         folder=ports.folder,
         journal=ports.journal,
@@ -126,7 +126,7 @@ def assemble(wanted: Wanted, ports: Ports, core_of: CoreOf = Core) -> Manager:
 
 
 def dispatch_of(
-    wanted: Wanted,
+    wanted: WantedRun,
     folder: RunFolder,
     *,
     uid: str,
@@ -199,16 +199,16 @@ def outpost_at(
     )
 
 
-def watched(reached: Reached, seen: Path | None) -> Watched | None:
+def watched(reached: Reached, seen: Path | None) -> WatchedQueue | None:
     """What keeps the readings of a queue for its run; None if there is nothing to compare."""
     if seen is None or reached.limits.has_one_way:
         return None
-    from windrow.foresight.seen import Watched  # noqa: PLC0415  (not on this machine, on which no job waits)
+    from windrow.foresight.seen import WatchedQueue  # noqa: PLC0415  (not on this machine, on which no job waits)
 
-    return Watched(reached.queue, seen, reached.site, reached.queue.policy)
+    return WatchedQueue(reached.queue, seen, reached.site, reached.queue.policy)
 
 
-def twin_of(queue: Queue, readings: Watched | None = None) -> Twin:
+def twin_of(queue: Queue, readings: WatchedQueue | None = None) -> Twin:
     """The most trusted of those who are asked for starts on this queue; `readings` keeps what it
     reads."""
     from windrow.forecast.twin import Twin  # noqa: PLC0415  (not on this machine, on which no job waits)
@@ -216,10 +216,10 @@ def twin_of(queue: Queue, readings: Watched | None = None) -> Twin:
     return Twin(readings or queue, time.time, policy=queue.policy, refresh_s=5.0)
 
 
-def _guard_of(reached: Reached, twin: Callable[[], Twin]) -> Guard | None:
+def _guard_of(reached: Reached, twin: Callable[[], Twin]) -> HeldForecast | None:
     """Who asks the batch system itself; None on this machine, which has no other word."""
     if reached.limits.from_settings:
         return None
-    from windrow.forecast.guard import Guard  # noqa: PLC0415
+    from windrow.forecast.guard import HeldForecast  # noqa: PLC0415
 
-    return Guard(reached.queue.probe, lambda: twin().snapshot(), time.time)
+    return HeldForecast(reached.queue.probe, lambda: twin().snapshot(), time.time)

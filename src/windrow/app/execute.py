@@ -17,12 +17,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from windrow.app import live_runs
-from windrow.app.assembly import Ports, Wanted, assemble, outpost_at
+from windrow.app.assembly import Ports, WantedRun, assemble, outpost_at
 from windrow.app.facts import RunFacts, RunRequest, SiteFacts, origin_of
 from windrow.app.learning import (
     FirstPromise,
     Learning,
-    Place,
+    LearningPlace,
     earlier_errors,
     errors_at,
 )
@@ -178,7 +178,7 @@ class Prepared:
         return works(self.runnable.workflow, [self.site], [], limit_of(self.order))[0]
 
     @property
-    def wanted(self) -> Wanted:
+    def wanted(self) -> WantedRun:
         """The same, as a run is put together from."""
         sites = [reached.site for reached in self.sites]
         there = works(self.runnable.workflow, sites, self.able, limit_of(self.order))
@@ -613,7 +613,7 @@ def _learning(
 ) -> Learning:
     """What learns from the run for later ones; it has heard what happened so far."""
     places = {
-        at.name: Place(one.place, at.site.speed)
+        at.name: LearningPlace(one.place, at.site.speed)
         for at, one in zip(manager.core.sites, sites, strict=True)
     }
     heard = (e.JobsPlanned, e.JobSubmitted, e.JobStarted)
@@ -627,9 +627,9 @@ def wanted_by(
     there: Sequence[Work],
     *,
     has_one_way: bool = False,
-) -> Wanted:
+) -> WantedRun:
     """What such an order wants of a workflow."""
-    return Wanted(
+    return WantedRun(
         runnable=runnable,
         works=there,
         strategy=strategy_of(order, has_one_way=has_one_way),

@@ -26,7 +26,7 @@ from windrow.data.catalogue import HOME, Catalogue, Paths, paths_of
 from windrow.data.mirror import Ask, Mirror, through
 from windrow.data.rsync import Rsync
 from windrow.errors import UserError, WindrowError
-from windrow.forecast.best_effort import Memory
+from windrow.forecast.best_effort import Remembered
 from windrow.forecast.waits import History
 from windrow.manager.transfers import Transfers
 from windrow.model import Runnable
@@ -165,7 +165,7 @@ def transfers_of(
     def keep() -> None:
         if past is not None:
             seen = [(hosts[a], hosts[b], took) for (a, b), took in catalogue.s_per_mb.items()]
-            Memory(past.record_links, "speeds of links").keep(seen)
+            Remembered(past.record_links, "speeds of links").keep(seen)
 
     return delivering, Transfers(catalogue, mirrors, Rsync(far["root"], ways), keep)
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from windrow.agent.order import HOME, NODES
 from windrow.errors import WindrowError
-from windrow.forecast.best_effort import Memory
+from windrow.forecast.best_effort import Remembered
 from windrow.forecast.failures import Lives
 from windrow.forecast.ledger import Promise
 from windrow.forecast.runtimes import FETCHING, FilledTime, PastRun, RunTimes, Source, output_kind
@@ -34,7 +34,7 @@ ERRORS_KEPT = 100
 _TELLING_BYTES = 1 << 20
 
 
-class Place(NamedTuple):
+class LearningPlace(NamedTuple):
     """Where jobs run: the name under which their waits are kept, and how fast tasks run there."""
 
     name: str
@@ -48,7 +48,7 @@ class Learning:
     def __init__(
         self,
         dispatch: Dispatch,
-        places: Mapping[str, Place],
+        places: Mapping[str, LearningPlace],
         past: Iterable[Record],
         waits: History | None,
     ) -> None:
@@ -59,18 +59,18 @@ class Learning:
         self._dispatch = dispatch
         self._places = places
         self._first = next(iter(places.values()))
-        self._times: Memory[PastRun] = Memory(RunTimes().record, "run times")
-        self._waits: dict[str, Memory[PastWait]] = {}
-        self._lives: dict[str, Memory[Life]] = {}
+        self._times: Remembered[PastRun] = Remembered(RunTimes().record, "run times")
+        self._waits: dict[str, Remembered[PastWait]] = {}
+        self._lives: dict[str, Remembered[Life]] = {}
         if waits is not None:
             self._waits = {
-                p.name: Memory(partial(waits.record, p.name), "waits") for p in places.values()
+                p.name: Remembered(partial(waits.record, p.name), "waits") for p in places.values()
             }
             self._lives = {
-                n: Memory(partial(Lives(waits.path).record, n), "losses") for n in self._waits
+                n: Remembered(partial(Lives(waits.path).record, n), "losses") for n in self._waits
             }
-        self._plans: list[tuple[int, int, Place]] = []
-        self._ran_at: dict[int, Place] = {}
+        self._plans: list[tuple[int, int, LearningPlace]] = []
+        self._ran_at: dict[int, LearningPlace] = {}
         self._submitted_s: dict[int, float] = {}
         self._started_s: dict[int, float] = {}
         for record in past:

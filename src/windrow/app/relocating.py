@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Move:
+class ProjectMove:
     """From the folder in which a project was to the one in which it is; both may exist."""
 
     old: str
@@ -63,12 +63,12 @@ class Move:
         )
 
 
-def move_of(facts: RunFacts, root: Path) -> Move | None:
+def move_of(facts: RunFacts, root: Path) -> ProjectMove | None:
     """How the project of a run in this place was moved; None: it was not."""
     was = Path(facts.root)
     if not facts.root or was == root or (was.exists() and was.samefile(root)):
         return None
-    return Move(str(was.parents[1]), str(root.parents[1]))
+    return ProjectMove(str(was.parents[1]), str(root.parents[1]))
 
 
 def workflow_of(facts: RunFacts, root: Path) -> str:
@@ -79,7 +79,7 @@ def workflow_of(facts: RunFacts, root: Path) -> str:
     return move.path(str(facts.workflow))
 
 
-def relocate(told: RunView) -> Move | None:
+def relocate(told: RunView) -> ProjectMove | None:
     """Look at the run as if it had run where it is now. UserError if its jobs may be at work."""
     root = told.paths.folder.path.parent
     move = told.move or move_of(told.facts, root)

@@ -38,7 +38,7 @@ from windrow.story.states import ACTIVE, JobStage, RunState, TaskState
 from windrow.story.story import RunStory
 
 if TYPE_CHECKING:
-    from windrow.app.relocating import Move
+    from windrow.app.relocating import ProjectMove
     from windrow.storage.demand import SpaceLimit
     from windrow.story.figures import RecordedRun
     from windrow.story.unread import Unread
@@ -331,7 +331,7 @@ class RunView(JournalView[RunJournal]):
     ) -> None:
         """`runnable`: the workflow that the run was made of, if this process knows it."""
         self.paths = paths
-        self.move: Move | None = None
+        self.move: ProjectMove | None = None
         """How its project was moved, if it is looked at as if it had run where it is now."""
         self.values: Mapping[str, str] = {}
         """Of `vars` of its workflow file, if the user wants others now."""

@@ -113,7 +113,7 @@ class Command(Protocol):
         """Do it; the exit code, if that is not 0."""
 
 
-class _Once(argparse._StoreAction):
+class _StoreOnce(argparse._StoreAction):
     """Stores a value, and refuses a second one; argparse would silently keep the last."""
 
     def __call__(
@@ -140,7 +140,7 @@ class Parser(argparse.ArgumentParser):
         super().__init__(*args, **kwargs)
         self.given: set[str] = set()
         for name in (None, "store"):
-            self.register("action", name, _Once)
+            self.register("action", name, _StoreOnce)
 
     def _get_values(self, action: argparse.Action, arg_strings: list[str]) -> Any:
         if action.option_strings and action.nargs is None and arg_strings == ["--"]:

@@ -26,7 +26,7 @@ EXIT_CODES: Mapping[int, str] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class OptionGroup:
     """Options that belong together: how each is typed, and what it does."""
 
     title: str
@@ -40,7 +40,7 @@ class Page:
     name: str
     summary: str
     usage: str
-    groups: tuple[Group, ...]
+    groups: tuple[OptionGroup, ...]
     end: str
 
 
@@ -58,7 +58,7 @@ def commands() -> Iterator[str]:
         yield from names
 
 
-def _groups(parser: argparse.ArgumentParser) -> Iterator[Group]:
+def _groups(parser: argparse.ArgumentParser) -> Iterator[OptionGroup]:
     formatter = parser._get_formatter()
     for group in parser._action_groups:  # argparse tells of them in no other way
         found = [
@@ -67,7 +67,7 @@ def _groups(parser: argparse.ArgumentParser) -> Iterator[Group]:
             if action.help and action.help is not argparse.SUPPRESS
         ]
         if found:
-            yield Group(group.title or "", tuple(found))
+            yield OptionGroup(group.title or "", tuple(found))
 
 
 def as_markdown(told: Page) -> str:

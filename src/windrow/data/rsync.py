@@ -46,7 +46,7 @@ class MoveFiles:
 
 
 @dataclass(frozen=True, slots=True)
-class Moved:
+class MovedFiles:
     """What became of it. An empty `why`: all arrived. `gone`: files that are not at the origin."""
 
     move: MoveFiles
@@ -56,12 +56,12 @@ class Moved:
     gone: tuple[str, ...] = ()
 
 
-class Mover(Protocol):
+class FileMover(Protocol):
     """Who moves files: `start` begins, one lot for each link at a time; `ended` tells once what
     became of each."""
 
     def start(self, move: MoveFiles) -> None: ...  # noqa: D102
-    def ended(self) -> list[Moved]: ...  # noqa: D102
+    def ended(self) -> list[MovedFiles]: ...  # noqa: D102
     def close(self) -> None: ...  # noqa: D102
 
 
@@ -73,7 +73,7 @@ class Rsync:
     root: str
     places: dict[str, tuple[Ssh, str]]
     _threads: dict[tuple[str, str], ThreadPoolExecutor] = field(default_factory=dict)
-    _under_way: list[Future[Moved]] = field(default_factory=list)
+    _under_way: list[Future[MovedFiles]] = field(default_factory=list)
     _processes: set[subprocess.Popen[str]] = field(default_factory=set)
 
     def start(self, move: MoveFiles) -> None:
@@ -81,7 +81,7 @@ class Rsync:
         thread = self._threads.setdefault(move.link, ThreadPoolExecutor(1))
         self._under_way.append(thread.submit(self.move, move))
 
-    def ended(self) -> list[Moved]:
+    def ended(self) -> list[MovedFiles]:
         """What became of lots, each told once."""
         done = [one for one in self._under_way if one.done()]
         self._under_way = [one for one in self._under_way if one not in done]
@@ -94,7 +94,7 @@ class Rsync:
         for thread in self._threads.values():
             thread.shutdown(wait=True, cancel_futures=True)
 
-    def move(self, move: MoveFiles) -> Moved:
+    def move(self, move: MoveFiles) -> MovedFiles:
         """Move them now."""
         begun_s = time.monotonic()
         try:
@@ -102,7 +102,7 @@ class Rsync:
                 self._argv(move), "".join(f"{path}\0" for path in move.files)
             )
         except (QueueError, OSError) as error:
-            return Moved(move, why=str(error))
+            return MovedFiles(move, why=str(error))
         took_s = time.monotonic() - begun_s
         sent = _SENT.search(out)
         if sent:
@@ -110,7 +110,7 @@ class Rsync:
         else:
             size_bytes = 0
         if code == 0:
-            return Moved(move, size_bytes, took_s)
+            return MovedFiles(move, size_bytes, took_s)
         absent = [found["path"] for found in _GONE.finditer(err)]
         gone = tuple(
             path for path in move.files if any(there.endswith(f"/{path}") for there in absent)
@@ -120,7 +120,7 @@ class Rsync:
             for line in err.splitlines()
             if line.strip() and not line.startswith("rsync error: some files")
         ]
-        return Moved(
+        return MovedFiles(
             move, size_bytes, took_s, f"rsync: {'; '.join(lines[:3]) or f'exit code {code}'}", gone
         )
 

@@ -22,7 +22,7 @@ Say = Callable[[str], None]
 T = TypeVar("T")
 
 
-class Memory(Generic[T]):
+class Remembered(Generic[T]):
     """Hands on what is to be remembered, until that fails for the first time."""
 
     def __init__(

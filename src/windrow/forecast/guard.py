@@ -47,7 +47,7 @@ class Told:
     is_later: bool
 
 
-class Guard:
+class HeldForecast:
     """Asks the batch system (`probe`) and holds forecasts to its word. `reading`: what forecasts
     are made from."""
 

@@ -44,7 +44,7 @@ class PastPrediction:
 
 
 @dataclass(frozen=True, slots=True)
-class Accuracy:
+class StartAccuracy:
     """The errors of one source.
 
     `starts` is how many predictions were put to the test, `pending` how many jobs have not started.
@@ -80,7 +80,7 @@ def promised_too_much(promises: Iterable[Promise], now_s: float) -> bool:
     return len(last) >= LEAST and median(p.took_s / p.expected_s for p in last) > TOO_MUCH
 
 
-def accuracies(records: Iterable[PastPrediction], *, last: int = LAST) -> list[Accuracy]:
+def accuracies(records: Iterable[PastPrediction], *, last: int = LAST) -> list[StartAccuracy]:
     """How good each source was over its last starts; by name."""
     by_source: dict[str, list[PastPrediction]] = {}
     for record in records:
@@ -95,7 +95,7 @@ def accuracies(records: Iterable[PastPrediction], *, last: int = LAST) -> list[A
             if len(counted) >= LEAST
             else (None, None)
         )
-        found.append(Accuracy(source, len(counted), pending, *figures))
+        found.append(StartAccuracy(source, len(counted), pending, *figures))
     return found
 
 
@@ -144,7 +144,9 @@ def part_waited(records: Sequence[PastPrediction], source: str) -> float:
     )
 
 
-def too_few(records: Sequence[PastPrediction], found: Iterable[Accuracy]) -> list[PastPrediction]:
+def too_few(
+    records: Sequence[PastPrediction], found: Iterable[StartAccuracy]
+) -> list[PastPrediction]:
     """The predictions that came true, or not, of sources with too few of them for figures; in the
     order of starts."""
     few = {one.source for one in found if one.starts < LEAST}

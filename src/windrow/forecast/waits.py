@@ -64,7 +64,7 @@ class PastWait:
 
 
 @dataclass(frozen=True, slots=True)
-class Bound:
+class WaitBound:
     """With the confidence asked for, that part of jobs wait no longer than `wait_s`; from `jobs`
     waits of `what`."""
 
@@ -129,10 +129,10 @@ class History:
         jobs: Iterable[tuple[int, int]],
         at_s: float,
         level: Level = USUAL,
-    ) -> list[Bound | None]:
+    ) -> list[WaitBound | None]:
         """A bound for each (nodes, requested time) submitted at `at_s`; None if too few have
         started so far."""
-        found: dict[tuple[int, int, int], Bound | None] = {}
+        found: dict[tuple[int, int, int], WaitBound | None] = {}
         keys = [_classes(nodes, requested, at_s) for nodes, requested in jobs]
         with self._file.visit() as database:
             for key in dict.fromkeys(keys):
@@ -167,7 +167,7 @@ class History:
         queue: str,
         key: tuple[int, int, int],
         level: Level,
-    ) -> Bound | None:
+    ) -> WaitBound | None:
         values = dict(zip(_CLASSES[0][0], key, strict=True))
         for columns, what in _CLASSES:
             where = " AND ".join(["queue = ?", *(f"{column} = ?" for column in columns)])
@@ -178,7 +178,7 @@ class History:
             ).fetchall()
             place = order_statistic(len(rows), level.part, level.confidence)
             if place is not None:
-                return Bound(
+                return WaitBound(
                     math.ceil(sorted(wait for (wait,) in rows)[place - 1]), len(rows), what
                 )
         return None

@@ -14,7 +14,7 @@ import math
 from collections.abc import Collection
 
 from windrow.errors import WindrowError
-from windrow.forecast.best_effort import Memory, Say
+from windrow.forecast.best_effort import Remembered, Say
 from windrow.foresight.observed import JOBS_KEPT, Observed
 from windrow.foresight.observed_file import ObservedFile
 from windrow.foresight.past import DAY_S
@@ -44,9 +44,9 @@ class Observer:
     ) -> None:
         """`keeps` False: the file is read, and nothing is written."""
         self._accounts = accounts
-        self._memory: Memory[Observed] | None = None
+        self._memory: Remembered[Observed] | None = None
         if file is not None and keeps:
-            self._memory = Memory(lambda seen: file.keep(seen[0]), "readings of the queue", say)
+            self._memory = Remembered(lambda seen: file.keep(seen[0]), "readings of the queue", say)
         self.observed = Observed()
         if file is not None:
             try:

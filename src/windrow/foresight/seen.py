@@ -122,7 +122,7 @@ def _ran(started_s: float | None, ended_s: float | None, most_s: int) -> int:
     return max(1, min(most_s, round(ended_s - started_s)))
 
 
-class Watched:
+class WatchedQueue:
     """A queue whose readings are kept for this run. It is read as the queue itself is."""
 
     def __init__(self, queue: Readable, path: Path, site: Site, policy: str) -> None:

@@ -76,7 +76,7 @@ class _Process:
     folder: str
 
 
-class _Call(NamedTuple):
+class _SystemCall(NamedTuple):
     process: _Process
     pid: str
     time_s: float
@@ -114,7 +114,9 @@ class Reading:
             opened = self._descriptor(process, args)
             op = _OP_OF.get(name, -1)
             if op not in (READ, WRITE):
-                self._other(name, op, _Call(process, pid, float(when), args, answer, rest, opened))
+                self._other(
+                    name, op, _SystemCall(process, pid, float(when), args, answer, rest, opened)
+                )
                 continue
             size = 0
             if answer.isdecimal():
@@ -207,7 +209,7 @@ class Reading:
             process.table[found[1]] = known
         return known or _Opened(-1)
 
-    def _path(self, call: _Call, which: int = 0) -> str:
+    def _path(self, call: _SystemCall, which: int = 0) -> str:
         """The path that the `which`-th text in the arguments names, whole, without links in its
         folders."""
         quoted = list(_QUOTED.finditer(call.args))
@@ -223,7 +225,7 @@ class Reading:
         )
         return posixpath.join(self.real(folder), last)
 
-    def _other(self, name: str, op: int, call: _Call) -> None:
+    def _other(self, name: str, op: int, call: _SystemCall) -> None:
         """All calls but reads and writes."""
         failed = call.answer[0] in "-?"
         file = call.opened.file
@@ -236,12 +238,12 @@ class Reading:
                 op = DUP
             self._add(call, op, file)
 
-    def _add(self, call: _Call, op: int, file: int, offset: int = 0, size: int = 0) -> None:
+    def _add(self, call: _SystemCall, op: int, file: int, offset: int = 0, size: int = 0) -> None:
         self.records.add(call.time_s, int(call.pid), op, file, offset, size)
 
     # What follows of calls that succeed. The file that they are about; -1 for none.
 
-    def _open(self, call: _Call) -> int:
+    def _open(self, call: _SystemCall) -> int:
         shown = _FD.match(call.answer + call.rest)
         file = -1
         if shown:
@@ -258,23 +260,23 @@ class Reading:
         call.process.table[call.answer] = _Opened(file, 0, "O_APPEND" in call.args)
         return file
 
-    def _close(self, call: _Call) -> int:
+    def _close(self, call: _SystemCall) -> int:
         call.process.table.pop(call.args.partition("<")[0], None)
         return call.opened.file
 
-    def _dup(self, call: _Call) -> int:
+    def _dup(self, call: _SystemCall) -> int:
         if "F_DUPFD" in call.args or ", F_" not in call.args:
             call.process.table[call.answer] = call.opened
         return call.opened.file
 
-    def _seek(self, call: _Call) -> int:
+    def _seek(self, call: _SystemCall) -> int:
         before = call.opened.place
         call.opened.place = int(call.answer)
         if call.opened.place != before:
             return call.opened.file
         return _STILL
 
-    def _stat(self, call: _Call) -> int:
+    def _stat(self, call: _SystemCall) -> int:
         size = _SIZE.search(call.args)
         file = call.opened.file
         if file >= 0 and size and ('""' in call.args or "AT_" not in call.args):
@@ -282,7 +284,7 @@ class Reading:
             self._ends[file] = max(int(size[1]), self._ends.get(file, 0))
         return file
 
-    def _map(self, call: _Call) -> int:
+    def _map(self, call: _SystemCall) -> int:
         _, length, _, _, *target = call.args.split(", ", 4)
         shown, _, offset = "".join(target).rpartition(", ")
         file = self._descriptor(call.process, shown).file
@@ -292,18 +294,18 @@ class Reading:
                 self._add(call, MAP_WRITE, file, int(offset, 0), int(length, 0))
         return -1
 
-    def _exec(self, call: _Call) -> int:
+    def _exec(self, call: _SystemCall) -> int:
         if not is_apart(path := self.real(self._path(call))):
             self._add(call, MAP_READ, self.files.number(path), 0, UNKNOWN)
         return -1
 
-    def _fork(self, call: _Call) -> int:
+    def _fork(self, call: _SystemCall) -> int:
         if call.answer not in self._processes:
             self._forked(call.answer, call.pid, call.args)
         self._forking.pop(call.pid, None)
         return -1
 
-    def _copy(self, call: _Call) -> int:
+    def _copy(self, call: _SystemCall) -> int:
         """sendfile(out, in, place, n); copy_file_range and splice(in, place, out, place, n,
         flags)."""
         one, two = [found for found in _FD.finditer(call.args) if found[2] is not None][:2]
@@ -318,18 +320,18 @@ class Reading:
             self._moved(call.time_s, int(call.pid), op, opened, start, int(call.answer))
         return -1
 
-    def _rename(self, call: _Call) -> int:
+    def _rename(self, call: _SystemCall) -> int:
         return self.files.renamed(self._path(call), self._path(call, 1))
 
-    def _link(self, call: _Call) -> int:
+    def _link(self, call: _SystemCall) -> int:
         return self.files.linked(self._path(call), self._path(call, 1))
 
-    def _unlink(self, call: _Call) -> int:
+    def _unlink(self, call: _SystemCall) -> int:
         if "AT_REMOVEDIR" in call.args:
             return -1
         return self.files.removed(self._path(call))
 
-    def _truncate(self, call: _Call) -> int:
+    def _truncate(self, call: _SystemCall) -> int:
         if call.args.startswith('"'):
             file = self.files.number(self._path(call))
         else:
@@ -340,7 +342,7 @@ class Reading:
             self.files.grown(self._number, file, size)
         return file
 
-    def _chdir(self, call: _Call) -> int:
+    def _chdir(self, call: _SystemCall) -> int:
         shown = _FD.match(call.args)
         if shown and shown[2]:
             folder = _unescaped(shown[2])

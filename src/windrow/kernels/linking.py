@@ -32,7 +32,7 @@ def compiled(
 ) -> Callable[..., Any]:
     """The function as Python calls it, kept in that folder unless the name is empty; compiled now
     for such `args`."""
-    return njit.compiled(function, folder, args, pipeline_class=_Compiler)
+    return njit.compiled(function, folder, args, pipeline_class=_WholeCompiler)
 
 
 def linked(function: Callable[..., Any], is_lean: bool) -> Any:
@@ -79,7 +79,7 @@ class _Code(JITCodeLibrary):
         """Where Python would keep objects for the function; kernels have none."""
 
 
-class _Compiler(CompilerBase):
+class _WholeCompiler(CompilerBase):
     """As numba's own, but into another kind of code."""
 
     kind: type[JITCodeLibrary] = _Whole
@@ -92,5 +92,5 @@ class _Compiler(CompilerBase):
         return [DefaultPassBuilder.define_nopython_pipeline(state)]
 
 
-class _Linker(_Compiler):
+class _Linker(_WholeCompiler):
     kind = _Code

@@ -31,9 +31,9 @@ from windrow.story.journal import PredictedStart, Record
 from windrow.strategies.base import Decision, JobPlan, LooksAhead, OwnJob, View, decided
 
 if TYPE_CHECKING:
-    from windrow.forecast.guard import Guard
+    from windrow.forecast.guard import HeldForecast
     from windrow.foresight.live import Ahead
-    from windrow.foresight.seen import Watched
+    from windrow.foresight.seen import WatchedQueue
     from windrow.manager.manager import Manager
     from windrow.strategies.choosing import Offer
 
@@ -70,12 +70,12 @@ class Outpost:
     """What was predicted in earlier runs, and what came true."""
     ahead: Ahead | None = None
     """Where the strategy may look ahead."""
-    readings: Watched | None = None
+    readings: WatchedQueue | None = None
     """What keeps the readings of the queue for this run."""
     open_to: Callable[[int], int] | None = None
     """How many nodes new jobs are to have as the queue stands, if some task takes so many; None: as
     many as there are."""
-    guard: Guard | None = None
+    guard: HeldForecast | None = None
     """Who asks the batch system itself about the jobs of a decision."""
     placed: dict[int, Placed] = field(default_factory=dict)
     run: Manager = field(init=False)

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, cast
 from windrow.agent.order import absolute
 from windrow.data.catalogue import HOME, Catalogue, Paths, paths_of
 from windrow.data.mirror import Mirror
-from windrow.data.rsync import Moved, MoveFiles, Mover
+from windrow.data.rsync import FileMover, MovedFiles, MoveFiles
 from windrow.errors import OutsideError
 from windrow.files import append_lines
 from windrow.manager import moving
@@ -48,7 +48,7 @@ class Transfers:
 
     catalogue: Catalogue
     mirrors: Mapping[str, Mirror]
-    mover: Mover
+    mover: FileMover
     keep: Callable[[], None] = lambda: None
     """Remembers what was learned of links, for other runs."""
     run: Manager = field(init=False)
@@ -333,7 +333,7 @@ class Transfers:
             pace.asked(now_s)
         return is_due
 
-    def _ended(self, moved: Moved) -> None:
+    def _ended(self, moved: MovedFiles) -> None:
         run = self.run
         link = moved.move.link
         now = self.run.now_s()

@@ -229,7 +229,7 @@ class Workflow:
         new = list(tasks)
         names = self._names
         if names.size != (len(self), len(self.files)):  # it has grown into another workflow, too
-            names = _Names(self)
+            names = _WorkflowNames(self)
         for task in new:
             _refuse_second_writer(task, names, self)
         own = {task.id for task in new}
@@ -247,7 +247,9 @@ class Workflow:
         """What each task takes of a named resource."""
         return self.counts.get(name, np.zeros(len(self), dtype=np.int64))
 
-    def _with(self, more: Workflow, parents: Sequence[Sequence[int]], names: _Names) -> Workflow:
+    def _with(
+        self, more: Workflow, parents: Sequence[Sequence[int]], names: _WorkflowNames
+    ) -> Workflow:
         """This workflow with the tasks of another behind its own, which have these parents.
 
         Both are valid. It costs little however large this one is: no column of it is looked
@@ -434,8 +436,8 @@ class Workflow:
         return self.ids[task]
 
     @cached_property
-    def _names(self) -> _Names:
-        return _Names(self)
+    def _names(self) -> _WorkflowNames:
+        return _WorkflowNames(self)
 
     @property
     def has_temporary(self) -> bool:
@@ -586,7 +588,7 @@ class Workflow:
             raise WorkflowError(f"a dependency is given twice: {_some(found, len(twice))}")
 
 
-class _Names:
+class _WorkflowNames:
     """Tasks and files of a workflow by name, and of those that it has grown into: an entry stays
     true, so that each needs to be made once."""
 
@@ -653,7 +655,7 @@ def _count_columns(tasks: Sequence[Task]) -> dict[str, Ints]:
     return counts
 
 
-def _refuse_second_writer(task: Task, names: _Names, workflow: Workflow) -> None:
+def _refuse_second_writer(task: Task, names: _WorkflowNames, workflow: Workflow) -> None:
     """No task may write what another of the workflow writes already, or into its folder if it does
     not follow it: that one may replace the folder, and all that is in it."""
 

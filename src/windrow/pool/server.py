@@ -24,7 +24,7 @@ from windrow.agent.order import Order, order_for
 from windrow.agent.signals import SteadyClock, Wake
 from windrow.errors import OutsideError, UserError, WindrowError
 from windrow.files import kill_marked
-from windrow.forecast.best_effort import Memory
+from windrow.forecast.best_effort import Remembered
 from windrow.forecast.runtimes import PastRun, RunTimes
 from windrow.manager.specs import clean_up, task_spec
 from windrow.model.attempt import Attempt
@@ -98,7 +98,7 @@ class PoolServer:
         self._to_learn: list[ServedWorkflow] = []
         self._to_kill: list[tuple[float, list[int]]] = []
         self._reserved = -1
-        self._times: Memory[PastRun] = Memory(RunTimes().record, "run times", say)
+        self._times: Remembered[PastRun] = Remembered(RunTimes().record, "run times", say)
 
     def run(self) -> int:
         """Serve until told to stop; the exit code."""

@@ -40,7 +40,7 @@ def _state(path: Path) -> _State | None:
     return os.getpid(), now.st_dev, now.st_ino, now.st_size, now.st_mtime_ns
 
 
-class _Kept(threading.local):
+class _KeptConnections(threading.local):
     """The connections of the last visits of a thread, by file, each with how the file was then."""
 
     def __init__(self) -> None:
@@ -74,7 +74,7 @@ class _Kept(threading.local):
 
 
 _MOST_KEPT = 4
-_KEPT = _Kept()
+_KEPT = _KeptConnections()
 
 
 class Database:

@@ -425,7 +425,7 @@ class Way:
 
 
 @dataclass(frozen=True)
-class _Once:
+class _AskedOnce:
     """A strategy that is asked once for each view."""
 
     strategy: Strategy
@@ -444,7 +444,7 @@ class _Once:
 def frontier(strategy: Strategy, offers: Sequence[Offer]) -> tuple[Way, ...]:
     """Of all choices of sites those that no other beats in time, price and chance of no loss; the
     earliest first."""
-    once = _Once(strategy)
+    once = _AskedOnce(strategy)
     found: dict[tuple[str, ...], Way] = {}
     for some in _choices(offers):
         name, decision = choose(once, some)

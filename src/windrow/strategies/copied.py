@@ -13,7 +13,7 @@ from windrow.strategies.base import Decision, Strategy, View, decided
 
 
 @dataclass(frozen=True, slots=True)
-class Copied:
+class WithCopies:
     """A strategy of which each job is submitted `copies` times."""
 
     strategy: Strategy

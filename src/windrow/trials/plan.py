@@ -21,7 +21,7 @@ from windrow.trials.trial import Trial
 
 
 @dataclass(frozen=True)
-class PlannedJob:
+class JobInPlan:
     """One job of the run; `job` counts from 0, as in a real run.
 
     Times count from the run's beginning; None if the job never came so far. `risk`: that a node
@@ -50,7 +50,7 @@ class SimulatedPlan:
     from the beginning."""
 
     trial: Trial
-    jobs: list[PlannedJob]
+    jobs: list[JobInPlan]
     decisions: list[tuple[int, Decision]]
 
     @property
@@ -59,7 +59,7 @@ class SimulatedPlan:
         return self.decisions[0][1]
 
     @property
-    def jobs_now(self) -> list[PlannedJob]:
+    def jobs_now(self) -> list[JobInPlan]:
         """The jobs of the first decision."""
         return self.jobs[: len(self.first.jobs)]
 
@@ -107,7 +107,7 @@ def make_plan(scenario: Scenario, strategy: Strategy, at_s: int) -> SimulatedPla
 
 def _planned(
     number: int, job: JobStory, wait_s: int, levels: Ints, zero_s: int, hazard: Hazard
-) -> PlannedJob:
+) -> JobInPlan:
     def since(at_s: float | None) -> int | None:
         if at_s is None:
             return None
@@ -115,7 +115,7 @@ def _planned(
 
     plan = job.plan
     mine = levels[list(job.plan.tasks)]
-    return PlannedJob(
+    return JobInPlan(
         job=number,
         first_level=int(mine.min()),
         last_level=int(mine.max()),

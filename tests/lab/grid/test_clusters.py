@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from windrow_lab.grid.clusters import Cluster, Grid, GridError
+from windrow_lab.grid.clusters import Grid, GridCluster, GridError
 
 
 @st.composite
@@ -20,7 +20,7 @@ def grids(draw: st.DrawFn, clusters: int = 4, nodes: int = 3) -> Grid:
     )
     speeds = st.lists(st.sampled_from([1.0, 2.0, 2.5, 4.2]), min_size=n, max_size=n)
     named = [
-        Cluster(f"c{i}", k, s)
+        GridCluster(f"c{i}", k, s)
         for i, (k, s) in enumerate(zip(draw(sizes), draw(speeds), strict=True))
     ]
     return Grid(tuple(named), draw(square), 1.0 + draw(square))
@@ -40,7 +40,7 @@ def test_means_are_those_over_processors_and_pairs_of_them(grid: Grid) -> None:
 def test_a_part_has_its_links_and_is_as_fast_as_in_the_whole() -> None:
     latency = np.arange(9.0).reshape(3, 3)
     grid = Grid(
-        tuple(Cluster(name, 4, speed) for name, speed in zip("abc", (1, 2, 4), strict=True)),
+        tuple(GridCluster(name, 4, speed) for name, speed in zip("abc", (1, 2, 4), strict=True)),
         latency,
         1 + latency,
     )
@@ -55,7 +55,10 @@ def test_a_part_has_its_links_and_is_as_fast_as_in_the_whole() -> None:
     ("change", "message"),
     [
         ({"clusters": ()}, "at least one cluster"),
-        ({"clusters": (Cluster("a", 1, 1), Cluster("a", 1, 1))}, "two clusters are called 'a'"),
+        (
+            {"clusters": (GridCluster("a", 1, 1), GridCluster("a", 1, 1))},
+            "two clusters are called 'a'",
+        ),
         ({"latency_s": np.zeros((1, 1))}, "a row and a column for each of the 2"),
         (
             {"latency_s": np.array([[0, 1], [-1, 0]])},
@@ -68,13 +71,16 @@ def test_a_part_has_its_links_and_is_as_fast_as_in_the_whole() -> None:
     ],
 )
 def test_what_is_no_grid_is_refused(change: dict[str, object], message: str) -> None:
-    good = {"clusters": (Cluster("a", 1, 1), Cluster("b", 1, 1)), "latency_s": np.zeros((2, 2))}
+    good = {
+        "clusters": (GridCluster("a", 1, 1), GridCluster("b", 1, 1)),
+        "latency_s": np.zeros((2, 2)),
+    }
     with pytest.raises(GridError, match=message):
         Grid(**{**good, "bandwidth_bytes_s": np.ones((2, 2))} | change)  # type: ignore[arg-type]
 
 
 def test_a_cluster_has_nodes_and_a_speed() -> None:
     with pytest.raises(GridError, match="'x' has 0 nodes"):
-        Cluster("x", 0, 1)
+        GridCluster("x", 0, 1)
     with pytest.raises(GridError, match="'x' has a speed of nan"):
-        Cluster("x", 1, float("nan"))
+        GridCluster("x", 1, float("nan"))

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from windrow.model import File, Task, Workflow
 from windrow.recipes import generate_workflow
 from windrow_lab.grid.estimate import LoopWork, Model, choose, combined, estimate
-from windrow_lab.grid.hybrid import AGGRESSIVE, WAYS, Ended, Move, execute, plan_length_s
+from windrow_lab.grid.hybrid import AGGRESSIVE, WAYS, DataMove, Ended, execute, plan_length_s
 from windrow_lab.grid.recipes import generate_grid
 
 
@@ -73,7 +73,7 @@ class AsModelled:
         self.free = [[0.0] * int(n) for n in model.nodes]
 
     def submit(
-        self, task: int, queue: int, moves: Sequence[Move], iterations: float, mb: float
+        self, task: int, queue: int, moves: Sequence[DataMove], iterations: float, mb: float
     ) -> None:
         took = [float(self.model.link_s_per_mb[m.source, queue]) * m.mb for m in moves]
         there = max((m.from_s + s for m, s in zip(moves, took, strict=True)), default=0.0)

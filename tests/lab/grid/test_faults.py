@@ -17,7 +17,7 @@ from tests.lab.grid.twin import costs as any_costs
 from tests.lab.grid.twin import exact, reliably
 
 from windrow.kernels.jit import in_python
-from windrow_lab.grid.clusters import Cluster, Grid
+from windrow_lab.grid.clusters import Grid, GridCluster
 from windrow_lab.grid.costs import Costs
 from windrow_lab.grid.faults import AIMS, METHODS, NO_RESTARTS, Planner, Restarts
 from windrow_lab.grid.reliability import KINDS, ClusterReliability, Repair, risks
@@ -183,7 +183,9 @@ def test_failure_probabilities_and_wrong_beliefs() -> None:
 
 def test_draws_have_the_means_that_they_should() -> None:
     model = ClusterReliability(np.array([0.7, 12.0]), np.array([10.0, 20.0]))
-    two = Grid((Cluster("a", 2, 1.0), Cluster("b", 3, 1.0)), np.zeros((2, 2)), np.ones((2, 2)))
+    two = Grid(
+        (GridCluster("a", 2, 1.0), GridCluster("b", 3, 1.0)), np.zeros((2, 2)), np.ones((2, 2))
+    )
     drawn = model.failing(two, np.random.default_rng(1), 20, 5000.0, Repair(4.0))
     for u in range(2):
         mine = (drawn.which == u) & np.isfinite(drawn.time_s)

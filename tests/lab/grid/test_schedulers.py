@@ -20,7 +20,7 @@ from tests.lab.grid.test_clusters import grids
 
 from windrow.errors import UserError
 from windrow.model import File, Task, Workflow
-from windrow_lab.grid.clusters import Cluster, Grid, GridError
+from windrow_lab.grid.clusters import Grid, GridCluster, GridError
 from windrow_lab.grid.costs import Costs
 from windrow_lab.grid.eacp import chosen, powers
 from windrow_lab.grid.heft import heft
@@ -54,7 +54,7 @@ def topcuoglu() -> Costs:
     one = np.ones((3, 3))
     return Costs(
         Workflow.from_tasks("ten", tasks, files),
-        Grid(tuple(Cluster(n, 1, 1) for n in "abc"), 0 * one, one),
+        Grid(tuple(GridCluster(n, 1, 1) for n in "abc"), 0 * one, one),
         run_s,
     )
 
@@ -255,7 +255,9 @@ CHOICES: dict[Clusters, dict[int, set[int]]] = {
 
 def _grid(*clusters: tuple[int, float]) -> Grid:
     links = np.ones((len(clusters), len(clusters)))
-    return Grid(tuple(Cluster(f"c{i}", *one) for i, one in enumerate(clusters, 1)), links, links)
+    return Grid(
+        tuple(GridCluster(f"c{i}", *one) for i, one in enumerate(clusters, 1)), links, links
+    )
 
 
 @pytest.mark.parametrize("clusters", [BIG, FASTEST])

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tests.lab.grid.test_clusters import grids
 
 from windrow.errors import InputError, UserError
-from windrow_lab.grid.clusters import Cluster, Grid
+from windrow_lab.grid.clusters import Grid, GridCluster
 from windrow_lab.grid.describe import Aggregate, fastest, parse_description, propose
 from windrow_lab.grid.select import Bag, Refusal, select
 
@@ -126,7 +126,8 @@ def test_a_selection_is_the_one_that_a_search_over_nodes_finds(
 
 def _grid() -> Grid:
     clusters = tuple(
-        Cluster(f"c{i}", 10, 1.0 + i, {"processor": "XEON" if i else "OPTERON"}) for i in range(3)
+        GridCluster(f"c{i}", 10, 1.0 + i, {"processor": "XEON" if i else "OPTERON"})
+        for i in range(3)
     )
     return Grid(clusters, np.full((3, 3), 0.1), np.full((3, 3), 1e6))
 
@@ -202,7 +203,7 @@ def test_a_rank_is_computed_as_it_is_written(a: float, b: float) -> None:
 
 
 def test_many_levels_on_a_grid_where_all_are_near_are_one_bag() -> None:
-    clusters = tuple(Cluster(f"c{i}", 2, 1.0 + i) for i in range(300))
+    clusters = tuple(GridCluster(f"c{i}", 2, 1.0 + i) for i in range(300))
     grid = Grid(clusters, np.zeros((300, 300)), np.full((300, 300), 1e6))
     text = "n = [Rank = Clock]"
     for kind in ("Cluster", "TightBag", "TightBag", "TightBag"):

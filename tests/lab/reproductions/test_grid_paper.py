@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from windrow.recipes.workflows.catalog import generate_workflow
-from windrow_lab.grid.clusters import Cluster, Grid
+from windrow_lab.grid.clusters import Grid, GridCluster
 from windrow_lab.grid.recipes import generate_grid
 from windrow_lab.reproductions.grid import page, plan
 from windrow_lab.reproductions.grid.claims import (
@@ -118,7 +118,7 @@ def test_the_plan_has_every_part_once_and_links_keep_their_order() -> None:
     calls = plan_grid(Wishes()).calls
     assert len(calls) == 5 * (3 * 9 + 2)
     grid = Grid(
-        tuple(Cluster(x, 2, 1) for x in "abc"),
+        tuple(GridCluster(x, 2, 1) for x in "abc"),
         np.array([[0, 3, 1], [3, 0, 2], [1, 2, 0.0]]),
         np.full((3, 3), 1000.0),
     )

@@ -12,7 +12,7 @@ import pytest
 from windrow.model import Log
 from windrow.sim.cluster import Cluster
 from windrow_lab.grid.estimate import Model
-from windrow_lab.grid.hybrid import AGGRESSIVE, CONSERVATIVE, WAYS, Move, execute
+from windrow_lab.grid.hybrid import AGGRESSIVE, CONSERVATIVE, WAYS, DataMove, execute
 from windrow_lab.reproductions.hybrid.page import PAPER, Results, claims
 from windrow_lab.reproductions.hybrid.plan import (
     BATCHES,
@@ -35,7 +35,7 @@ def test_a_task_waits_for_its_queue_its_data_and_a_node() -> None:
     end = world.next_end()
     assert (end.wait_s, end.started_s, end.run_s) == pytest.approx((30, 30, 4.5 + 37.8 + 1.3))
     world.submit(
-        1, 1, [Move(0, 2000.0, world.now_s)], 1.0, 0.0
+        1, 1, [DataMove(0, 2000.0, world.now_s)], 1.0, 0.0
     )  # 2000 MB at 20 MB/s take longer than the wait
     assert world.next_end().started_s == pytest.approx(end.end_s + 100)
     for task in range(2, 11):
@@ -47,7 +47,7 @@ def test_a_task_waits_for_its_queue_its_data_and_a_node() -> None:
 def test_contention_and_loads_slow_down_what_they_should() -> None:
     busy = ConstantWaits(MODEL, Reality(0.0, disk=0.5, network=1.0, disk_load=2.0), 1)
     for task in range(2):
-        busy.submit(task, 0, [Move(1, 20.0, 0.0)], 1.0, 10.0)
+        busy.submit(task, 0, [DataMove(1, 20.0, 0.0)], 1.0, 10.0)
     first, second = busy.next_end(), busy.next_end()
     assert list(first.moves_s) + list(second.moves_s) == pytest.approx([1, 2])
     assert second.run_s - first.run_s == pytest.approx(1.3 * 2 * 0.5)
@@ -71,7 +71,7 @@ def test_queues_in_one_time_start_and_end_jobs_in_order() -> None:
     world.submit(1, 1, [], 1.0, 0.0)
     one = world.next_end()
     assert (one.task, one.started_s, one.run_s) == pytest.approx((1, 0, 6.5 + 52.1))
-    world.submit(2, 2, [Move(1, 80.0, world.now_s)], 1.0, 0.0)
+    world.submit(2, 2, [DataMove(1, 80.0, world.now_s)], 1.0, 0.0)
     two, three = world.next_end(), world.next_end()
     assert (two.task, two.started_s) == pytest.approx((2, two.submitted_s + 10))
     assert (three.task, three.wait_s) == (0, 500)

@@ -19,7 +19,7 @@ from windrow_lab.storage.allocations import (
     MINIMAL,
     SLICE,
     Environment,
-    Workload,
+    PipelineWorkload,
     at_once,
     best,
     groups,
@@ -107,18 +107,22 @@ def test_where_slice_ends_as_workloads_widen_and_all_batch_as_they_deepen() -> N
 
 
 def test_one_of_each_is_the_same_everywhere_and_three_of_each_leave_minimal_alone() -> None:
-    assert len({least_storage(one, Workload(1, 1, 7, 5)) for one in ALLOCATIONS}) == 1
-    assert possible(Workload(3, 3, 49, 24), 100) == (MINIMAL,)
+    assert len({least_storage(one, PipelineWorkload(1, 1, 7, 5)) for one in ALLOCATIONS}) == 1
+    assert possible(PipelineWorkload(3, 3, 49, 24), 100) == (MINIMAL,)
 
 
 works = st.builds(
-    Workload, *[st.integers(1, 12)] * 2, *[st.integers(0, 40)] * 2, st.integers(1, 99), st.just(0.1)
+    PipelineWorkload,
+    *[st.integers(1, 12)] * 2,
+    *[st.integers(0, 40)] * 2,
+    st.integers(1, 99),
+    st.just(0.1),
 )
 places = st.builds(Environment, st.integers(1, 9), st.integers(1, 400), *[st.integers(1, 9)] * 2)
 
 
 @given(works, st.integers(1, 400))
-def test_what_one_allocation_implies(work: Workload, storage: int) -> None:
+def test_what_one_allocation_implies(work: PipelineWorkload, storage: int) -> None:
     able = possible(work, storage)
     for one, others in {ALL: (ALL_BATCH, ALL_PRIVATE), ALL_PRIVATE: (SLICE,)}.items():
         assert one not in able or set(others) <= set(able)
@@ -130,7 +134,7 @@ def test_what_one_allocation_implies(work: Workload, storage: int) -> None:
 
 @given(works, places)
 def test_models_by_the_formulas_of_the_thesis_in_fractions(
-    work: Workload, where: Environment
+    work: PipelineWorkload, where: Environment
 ) -> None:
     """What All and AllBatch take, written down once more: a cold phase, then warm ones."""
     r, local = Fraction(int(where.remote)), Fraction(int(where.local))
@@ -154,7 +158,9 @@ def test_models_by_the_formulas_of_the_thesis_in_fractions(
 
 
 @given(works, places)
-def test_the_best_is_possible_and_none_is_faster(work: Workload, where: Environment) -> None:
+def test_the_best_is_possible_and_none_is_faster(
+    work: PipelineWorkload, where: Environment
+) -> None:
     for is_printed in (False, True):
         chosen = best(work, where, is_printed=is_printed)
         able = possible(work, where.storage)

@@ -26,7 +26,7 @@ from windrow_lab.storage.allocations import (
     MINIMAL,
     SLICE,
     Environment,
-    Workload,
+    PipelineWorkload,
     least_storage,
     possible,
 )
@@ -45,7 +45,13 @@ from windrow_lab.storage.flows import (
 NO_FAILURES = (np.zeros(0), np.zeros(0, dtype=np.int64))
 sizes = st.integers(1, 30)
 works = st.builds(
-    Workload, st.integers(1, 6), st.integers(2, 4), sizes, sizes, st.integers(0, 40), st.just(0.5)
+    PipelineWorkload,
+    st.integers(1, 6),
+    st.integers(2, 4),
+    sizes,
+    sizes,
+    st.integers(0, 40),
+    st.just(0.5),
 )
 
 
@@ -138,7 +144,7 @@ def holds(found: Played, flow: DataFlow, where: Environment) -> None:
 
 @given(works, environments)
 def test_canonical_workloads_are_possible_where_the_formulas_say_and_never_stuck(
-    work: Workload, where: Environment
+    work: PipelineWorkload, where: Environment
 ) -> None:
     flow = canonical(work)
     assert flow.peaks.tolist() == [2 * work.private] * work.width
@@ -173,7 +179,7 @@ def test_bytes_by_way_of_home_are_those_of_figure_3_3(
     width: int, depth: int, batch: int, private: int, nodes: int
 ) -> None:
     flow, where = (
-        canonical(Workload(width, depth, batch, private, 1.0)),
+        canonical(PipelineWorkload(width, depth, batch, private, 1.0)),
         Environment(nodes, 10**9, 10.0, 100.0),
     )
     endpoint, pipeline, read = (

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from windrow.agent.folder import RunFolder
-from windrow.app.learning import Learning, Place
+from windrow.app.learning import Learning, LearningPlace
 from windrow.forecast.failures import Lives
 from windrow.forecast.runtimes import RunTimes
 from windrow.forecast.waits import History
@@ -50,7 +50,7 @@ def test_times_and_waits_are_there_for_the_next_run(
 ) -> None:
     monkeypatch.setenv("WINDROW_HISTORY", str(tmp_path / "h.sqlite"))
     waits = History(tmp_path / "w.sqlite")
-    learning = Learning(a_dispatch(), {"": Place("here")}, (), waits)
+    learning = Learning(a_dispatch(), {"": LearningPlace("here")}, (), waits)
     for job in range(6):
         learning(records(job))
     expected = RunTimes().expect("w", "k")
@@ -69,7 +69,7 @@ def test_histories_that_cannot_be_written_stop_nothing_and_are_named_once(
     (tmp_path / "file").touch()
     monkeypatch.setenv("WINDROW_HISTORY", str(tmp_path / "file" / "h.sqlite"))
     waits = History(tmp_path / "w.sqlite")
-    learning = Learning(a_dispatch(), {"": Place("here")}, (), waits)
+    learning = Learning(a_dispatch(), {"": LearningPlace("here")}, (), waits)
     waits.path.write_text("buy milk\n" * 200)
     for job in range(3):
         learning(records(job))
@@ -85,6 +85,6 @@ def test_one_history_does_without_the_other(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("WINDROW_HISTORY", str(tmp_path / "h.sqlite"))
-    learning = Learning(a_dispatch(), {"": Place("here")}, (), None)
+    learning = Learning(a_dispatch(), {"": LearningPlace("here")}, (), None)
     learning(records(0))
     assert RunTimes().expect("w", "k").runs == 1

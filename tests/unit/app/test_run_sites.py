@@ -14,7 +14,7 @@ from tests.unit.app.test_learning import a_dispatch
 from windrow.app import execute, sites
 from windrow.app.execute import managed, prepare, start_run
 from windrow.app.facts import RunFacts, RunRequest
-from windrow.app.learning import Learning, Place
+from windrow.app.learning import Learning, LearningPlace
 from windrow.app.runs import past_predictions
 from windrow.app.sites import Reached, placing, site_of
 from windrow.errors import UserError
@@ -164,7 +164,9 @@ def test_what_is_learnt_of_a_fast_site_is_scaled(
 ) -> None:
     monkeypatch.setenv("WINDROW_HISTORY", str(tmp_path / "h.sqlite"))
     waits, dispatch = History(tmp_path / "w.sqlite"), a_dispatch()
-    learning = Learning(dispatch, {"a": Place("x.a"), "b": Place("x.b", 2.0)}, (), waits)
+    learning = Learning(
+        dispatch, {"a": LearningPlace("x.a"), "b": LearningPlace("x.b", 2.0)}, (), waits
+    )
     attempt = Attempt(0, begun=20.0)
     learning(
         [

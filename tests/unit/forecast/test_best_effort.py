@@ -12,7 +12,7 @@ import pytest
 
 from windrow.errors import OutsideError, UserError
 from windrow.forecast.base import UNKNOWN_S, Ints
-from windrow.forecast.best_effort import Memory, filled, past_waits
+from windrow.forecast.best_effort import Remembered, filled, past_waits
 from windrow.forecast.runtimes import PastRun, RunTimes, Source
 from windrow.forecast.waits import FromHistory, History
 from windrow.model import Runnable, Step, Task, Workflow
@@ -40,7 +40,7 @@ def test_what_cannot_be_kept_is_said_once_and_not_tried_again() -> None:
         if 3 in values:
             raise OutsideError("the disk is full")
 
-    memory = Memory(record, "numbers", said.append)
+    memory = Remembered(record, "numbers", said.append)
     for values in ([1], [], [2, 3], [4], [3]):
         memory.keep(values)
     assert tried == [[1], [2, 3]]
@@ -52,7 +52,7 @@ def test_what_is_no_fault_of_the_world_is_not_hidden() -> None:
         raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
-        Memory(record, "numbers", print).keep([1])
+        Remembered(record, "numbers", print).keep([1])
 
 
 def test_run_times_are_guessed_where_the_history_cannot_be_read(

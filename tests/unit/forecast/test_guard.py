@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from windrow.forecast.guard import Guard, hidden_jobs, is_far
+from windrow.forecast.guard import HeldForecast, hidden_jobs, is_far
 from windrow.model import NEVER_S
 from windrow.queues.port import QueueError, Snapshot
 
@@ -26,8 +26,8 @@ class System:
     def reading(self) -> Snapshot:
         return Snapshot(NOW_S, 8, (), hidden_nodes=self.hidden)
 
-    def guard(self) -> Guard:
-        return Guard(self.probe, self.reading, lambda: NOW_S)
+    def guard(self) -> HeldForecast:
+        return HeldForecast(self.probe, self.reading, lambda: NOW_S)
 
 
 def flat(nodes: np.ndarray, requested_s: np.ndarray) -> np.ndarray:
@@ -36,7 +36,7 @@ def flat(nodes: np.ndarray, requested_s: np.ndarray) -> np.ndarray:
     return np.where(nodes > 8, NEVER_S, 100)
 
 
-def waits(guard: Guard, *jobs: tuple[int, int]) -> list[int]:
+def waits(guard: HeldForecast, *jobs: tuple[int, int]) -> list[int]:
     nodes, requested_s = (np.array(column) for column in zip(*jobs, strict=True))
     found: list[int] = guard.bounded(flat)(nodes, requested_s).tolist()
     return found
@@ -110,4 +110,4 @@ def test_without_an_answer_nothing_changes() -> None:
     def silent(nodes: int, walltime_s: int) -> float | None:
         raise QueueError(f"no answer on {nodes}, {walltime_s}")
 
-    assert not Guard(silent, System(0).reading, lambda: NOW_S).disagrees(1, 60, 0)
+    assert not HeldForecast(silent, System(0).reading, lambda: NOW_S).disagrees(1, 60, 0)

@@ -13,8 +13,8 @@ from windrow.forecast.base import shortened
 from windrow.forecast.ledger import (
     LAST,
     LEAST,
-    Accuracy,
     PastPrediction,
+    StartAccuracy,
     accuracies,
     choose,
     part_waited,
@@ -37,8 +37,8 @@ def told(
 def test_figures_by_hand() -> None:
     pending = PastPrediction("twin", "job-9", 900.0, 1000.0)
     [found] = accuracies([*told("twin", [-300, 0, 20, 60, 420]), pending])
-    assert found == Accuracy("twin", 5, 1, 60, 40)
-    assert accuracies([pending]) == [Accuracy("twin", 0, 1, None, None)]
+    assert found == StartAccuracy("twin", 5, 1, 60, 40)
+    assert accuracies([pending]) == [StartAccuracy("twin", 0, 1, None, None)]
     assert accuracies([]) == []
 
 
@@ -55,7 +55,7 @@ def test_the_median_is_a_miss_that_happened_and_few_misses_have_none() -> None:
     [found] = accuracies(told("twin", [0, 10, -20, 30, 44, 50]))
     assert found.median_error_s == 20
     few = told("twin", [0, 44])
-    assert accuracies(few) == [Accuracy("twin", 2, 0, None, None)]
+    assert accuracies(few) == [StartAccuracy("twin", 2, 0, None, None)]
     records = [*few, *told("system", [1] * 5)]
     assert too_few(records, accuracies(records)) == few
 

@@ -16,11 +16,11 @@ from hypothesis import strategies as st
 from windrow.errors import OutsideError, UserError
 from windrow.forecast.base import UNKNOWN_S, Ints
 from windrow.forecast.waits import (
-    Bound,
     FromHistory,
     History,
     Level,
     PastWait,
+    WaitBound,
     default_path,
     order_statistic,
 )
@@ -119,7 +119,7 @@ def test_too_few_waits_give_no_bound(history: History) -> None:
     assert history.bounds("slurm", [(4, 3600)], MORNING_S) == [None]
     history.record("slurm", jobs("b", [50.5]))
     assert history.bounds("slurm", [(4, 3600)], MORNING_S) == [
-        Bound(51, 5, "such jobs at this time of day")
+        WaitBound(51, 5, "such jobs at this time of day")
     ]
     assert history.bounds("other", [(4, 3600)], MORNING_S) == [None]
 
@@ -144,7 +144,7 @@ def test_classes_widen_until_they_hold_enough(history: History) -> None:
         (300, "such jobs"),
     ]
     early_evening = history.bounds("q", [(4, 3600)], MORNING_S + 19 * 3600)
-    assert early_evening == [Bound(200, 10, "such jobs")]
+    assert early_evening == [WaitBound(200, 10, "such jobs")]
 
 
 def test_only_the_last_waits_count(tmp_path: Path) -> None:
@@ -152,7 +152,7 @@ def test_only_the_last_waits_count(tmp_path: Path) -> None:
     history.record("q", jobs("old", [9000] * 50))
     history.record("q", jobs("new", [60] * 10, at_s=MORNING_S + 86400))
     assert history.bounds("q", [(4, 3600)], MORNING_S) == [
-        Bound(60, 10, "such jobs at this time of day")
+        WaitBound(60, 10, "such jobs at this time of day")
     ]
 
 
@@ -164,10 +164,10 @@ def test_a_job_counts_once_and_survives_the_process(history: History) -> None:
         "q", jobs("b", [-7])
     )  # two hosts' clocks: it cannot have started before it was submitted
     assert again.bounds("q", [(4, 3600)], MORNING_S) == [
-        Bound(40, 5, "such jobs at this time of day")
+        WaitBound(40, 5, "such jobs at this time of day")
     ]
     assert again.bounds("q", [(4, 3600)], MORNING_S, Level(0.1, 0.4)) == [
-        Bound(0, 5, "such jobs at this time of day")
+        WaitBound(0, 5, "such jobs at this time of day")
     ]
 
 
@@ -211,7 +211,7 @@ def test_another_writer_is_waited_for_and_loses_nothing(history: History) -> Non
     other.close()
     history.record("q", jobs("b", [3, 3]))
     assert history.bounds("q", [(4, 3600)], MORNING_S, Level(0.5, 0.4)) == [
-        Bound(2, 5, "such jobs at this time of day")
+        WaitBound(2, 5, "such jobs at this time of day")
     ]
 
 

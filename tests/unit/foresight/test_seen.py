@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from windrow.foresight.seen import MOST_JOBS, Watched, read_seen
+from windrow.foresight.seen import MOST_JOBS, WatchedQueue, read_seen
 from windrow.model import NodeShape
 from windrow.model.site import Site
 from windrow.queues.port import OthersJob, Snapshot
@@ -26,9 +26,9 @@ def job(name: str, nodes: int, requested_s: int, since_s: float | None = None) -
     return OthersJob(name, nodes, requested_s, since_s is not None, since_s, 0.0, "ann")
 
 
-def watch(path: Path, *snapshots: Snapshot) -> Watched:
+def watch(path: Path, *snapshots: Snapshot) -> WatchedQueue:
     site = Site.of(4, NodeShape(cores=8), max_nodes=3)
-    watched = Watched(Readings(*snapshots), path, site, "easy")
+    watched = WatchedQueue(Readings(*snapshots), path, site, "easy")
     for snapshot in snapshots:
         assert watched.snapshot() is snapshot
     watched.keep()

@@ -24,7 +24,7 @@ from windrow.story.journal import Record, RunJournal
 from windrow.story.states import AttemptState, TaskState
 from windrow.story.story import RunStory
 from windrow.strategies import Decision, JobPlan, View, Work, whole_seconds
-from windrow.strategies.copied import Copied
+from windrow.strategies.copied import WithCopies
 from windrow.strategies.individual import Individual
 
 ALL = (A, B, C, D)
@@ -203,7 +203,7 @@ def test_a_story_of_a_task_that_failed_in_one_job() -> None:
 def test_copies_are_submitted_within_the_cap() -> None:
     tasks = [Task(f"t{i}", 10) for i in range(5)]
     workflow = Workflow.from_tasks("bag", tasks)
-    strategy = Copied(Individual(), 2, lambda task: task != 1)
+    strategy = WithCopies(Individual(), 2, lambda task: task != 1)
 
     def view(cap: int) -> View:
         core = Core(Work(workflow, whole_seconds(workflow), Site.of(8, cap=cap)), Terms())

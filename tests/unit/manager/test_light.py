@@ -21,7 +21,7 @@ import pytest
 from windrow.agent import event_file
 from windrow.agent.claim import claim
 from windrow.agent.folder import RunFolder
-from windrow.app.learning import Learning, Place
+from windrow.app.learning import Learning, LearningPlace
 from windrow.app.runs import past_predictions
 from windrow.app.strategies import find_strategy
 from windrow.forecast import ledger
@@ -137,7 +137,7 @@ def hired(
         outposts=[Outpost(queue, forecasters=[NoWait()])],
         strategy=find_strategy(strategy),
         dispatch=dispatch,
-        on_records=Learning(dispatch, {"": Place("counting")}, (), History(waits_path())),
+        on_records=Learning(dispatch, {"": LearningPlace("counting")}, (), History(waits_path())),
         now_s=clock.now,
         steady_s=clock.now,
     )
@@ -359,7 +359,9 @@ def test_waits_are_learnt_once_from_submission_to_start() -> None:
     plan = Record(JobsPlanned(0, Decision((JobPlan((0,), 3, 50, 60),))))
     dispatch = Dispatch(RunFolder(Path("nowhere")), runnable, "u", "one-1")
     submitted = Record(JobSubmitted(10, 0, "q"), at_s=10.5)
-    learning = Learning(dispatch, {"": Place("here")}, [plan, submitted], History(waits_path()))
+    learning = Learning(
+        dispatch, {"": LearningPlace("here")}, [plan, submitted], History(waits_path())
+    )
     learning([Record(JobStarted(40, 0), at_s=40.25)])
     learning([Record(JobStarted(50, 0), at_s=50.0)])
     with closing(sqlite3.connect(waits_path())) as database:

@@ -10,7 +10,7 @@ import pytest
 from tests.survival.toy import VirtualRun, toy
 from tests.unit.report.told_runs import recorded
 
-from windrow.forecast.guard import Guard
+from windrow.forecast.guard import HeldForecast
 from windrow.manager.outpost import ROUNDS
 from windrow.queues.port import JobState
 from windrow.report.run.explanation import explain_job, explain_task
@@ -120,7 +120,7 @@ def test_a_run_believes_the_queue_that_says_otherwise(run: VirtualRun) -> None:
     world.queue.holds = lambda _: True
     manager = run.hire()
     (outpost,) = manager.outposts
-    outpost.guard = Guard(probe, world.queue.snapshot, lambda: world.now_s)
+    outpost.guard = HeldForecast(probe, world.queue.snapshot, lambda: world.now_s)
     manager.begin()
     run.look(manager)
     first = run.story().decisions[0].decision

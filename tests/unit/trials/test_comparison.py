@@ -28,7 +28,7 @@ from windrow.storage.demand import SpaceLimit
 from windrow.story.figures import NODE_TIME, attempts, node_time, queue_waits_s
 from windrow.story.states import AttemptState
 from windrow.strategies import Glume, Work, whole_seconds
-from windrow.strategies.copied import Copied
+from windrow.strategies.copied import WithCopies
 from windrow.trials.background import run_with_background, within
 from windrow.trials.compare import Comparison, compare, compare_in, measured
 from windrow.trials.figures import Figures
@@ -226,7 +226,7 @@ def test_trials_refuse_what_they_do_not_know() -> None:
                 STRATEGIES["one-job"],
                 **{**scenario.given(0), **unknown},
             )
-    copied = Copied(STRATEGIES["one-job"], 2, lambda _: True)
+    copied = WithCopies(STRATEGIES["one-job"], 2, lambda _: True)
     with pytest.raises(UserError, match="copies whole jobs"):
         run_trial(cluster.clone(), workflow, copied)
 

@@ -299,7 +299,7 @@ def _ways(listed: str, *, with_eacp: bool) -> dict[str, Scheduler]:
     return {name: find_scheduler(name) for name in given}
 
 
-class _Made(NamedTuple):
+class _TimedSchedule(NamedTuple):
     """What a scheduler made, and how long it took."""
 
     schedule: Schedule
@@ -320,7 +320,7 @@ def _nodes(args: argparse.Namespace, grid: Grid) -> dict[int, int]:
 
 def _planned(
     ways: Mapping[str, Scheduler], costs: Costs, nodes: Mapping[int, int]
-) -> dict[str, _Made]:
+) -> dict[str, _TimedSchedule]:
     """What each scheduler makes of the workflow. To load or compile what plans is not planning, and
     no scheduler's own: it is done before."""
     from windrow.kernels import jit
@@ -331,18 +331,18 @@ def _planned(
     if not costs.is_small:
         jit.load()
     tiny = Costs(Workflow.from_tasks("one", [Task("one", 1.0)]), costs.grid)
-    made: dict[str, _Made] = {}
+    made: dict[str, _TimedSchedule] = {}
     for name, scheduler in ways.items():
         on_part(tiny, nodes, scheduler)
         with terminal.waiting(f"{name} ({len(made) + 1} of {len(ways)})"):
             began = time.perf_counter()
             schedule = on_part(costs, nodes, scheduler)
-            made[name] = _Made(schedule, time.perf_counter() - began)
+            made[name] = _TimedSchedule(schedule, time.perf_counter() - began)
     return made
 
 
 def _schedules_json(
-    costs: Costs, nodes: Mapping[int, int], made: Mapping[str, _Made]
+    costs: Costs, nodes: Mapping[int, int], made: Mapping[str, _TimedSchedule]
 ) -> dict[str, Any]:
     return {
         "workflow": costs.workflow.name,
@@ -358,7 +358,7 @@ def _schedules_json(
 
 
 def _show_schedules(
-    costs: Costs, nodes: Mapping[int, int], made: Mapping[str, _Made], page: str | None
+    costs: Costs, nodes: Mapping[int, int], made: Mapping[str, _TimedSchedule], page: str | None
 ) -> None:
     from windrow_lab.grid.page import HEAD, row
 

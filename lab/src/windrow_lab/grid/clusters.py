@@ -33,7 +33,7 @@ class GridError(UserError):
 
 
 @dataclass(frozen=True, slots=True)
-class Cluster:
+class GridCluster:
     """Equal nodes. `attributes` are what descriptions may ask for, beside nodes and speed:
     Processor, Memory, Clock."""
 
@@ -58,7 +58,7 @@ class Grid:
     """Clusters and links. reference_speed: of a processor on which tasks take their own run times;
     0: by the mean."""
 
-    clusters: tuple[Cluster, ...]
+    clusters: tuple[GridCluster, ...]
     latency_s: Floats
     bandwidth_bytes_s: Floats
     reference_speed: float = 0.0

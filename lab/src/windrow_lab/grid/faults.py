@@ -26,9 +26,9 @@ from windrow_lab.grid.schedule import Schedule, on_part
 from windrow_lab.grid.wdo import wdo
 from windrow_lab.kernels.grid.duplicates import Executions
 from windrow_lab.kernels.grid.overprovision import Aims, place_reliably
-from windrow_lab.kernels.grid.play import Failing, Game, Planned, play
+from windrow_lab.kernels.grid.play import Failing, Game, PlannedRows, play
 from windrow_lab.kernels.grid.reliability import Beliefs
-from windrow_lab.kernels.grid.rooms import Plan
+from windrow_lab.kernels.grid.rooms import Placement
 
 AIMS = Aims(wanted=0.95, late=1.3, is_relative=False, limit=3)
 
@@ -106,7 +106,7 @@ class Planner:
         order = costs.by(-(costs.ranks[0] if base == "heft" else costs.static_level))
         children = np.bincount(costs.given.parent, minlength=len(order))
 
-        def place(plan: Plan, runs: Executions) -> bool:
+        def place(plan: Placement, runs: Executions) -> bool:
             return place_reliably(
                 costs.given, plan, runs, order, children.copy(), beliefs, aims, base == "dsh"
             )
@@ -145,7 +145,7 @@ class Planner:
         allowed = np.ones(len(self.costs.grid.clusters), dtype=np.int64)
         if restarts.is_apart:
             allowed[np.setdiff1d(np.arange(len(allowed)), plan.cluster)] = 0
-        planned = Planned(plan.task, plan.cluster, plan.start_s, *self._edges, allowed)
+        planned = PlannedRows(plan.task, plan.cluster, plan.start_s, *self._edges, allowed)
         out = np.zeros((len(until), 5))
         ends = np.full(len(self.costs.workflow), inf)
         np.minimum.at(ends, plan.task, plan.end_s)

@@ -35,7 +35,7 @@ from windrow.formats.json_source import JsonSource
 from windrow.formats.tables import in_words
 from windrow.model.bounds import NODES_MAX, SIZE_BYTES_MAX
 from windrow.model.size import parse_size
-from windrow_lab.grid.clusters import Cluster, Floats, Grid
+from windrow_lab.grid.clusters import Floats, Grid, GridCluster
 
 _Number = Annotated[float, Meta(ge=0)]
 _Rows = list[list[_Number]]
@@ -110,7 +110,7 @@ def _line(text: str, content: Any, key: str, number: int) -> int | None:
 
 
 def _grid(file: _GridFile, content: dict[str, Any]) -> Grid:
-    clusters: dict[str, Cluster] = {}
+    clusters: dict[str, GridCluster] = {}
     for i, (said, table) in enumerate(zip(file.clusters, content["clusters"], strict=True)):
         if said.name in clusters or STEERING.search(said.name):
             raise UserError(
@@ -120,7 +120,7 @@ def _grid(file: _GridFile, content: dict[str, Any]) -> Grid:
         for key, value in attributes.items():
             if not isinstance(value, int | float | str):
                 raise UserError(f"`{key}` must be a number or a text - at `$.clusters[{i}]`")
-        clusters[said.name] = Cluster(said.name, said.nodes, said.speed, attributes)
+        clusters[said.name] = GridCluster(said.name, said.nodes, said.speed, attributes)
     links = _links(file, list(clusters))
     return Grid(tuple(clusters.values()), **links, reference_speed=file.reference_speed)
 

@@ -58,7 +58,7 @@ AGGRESSIVE = Trigger(0.2, 3)
 CONSERVATIVE = Trigger(0.3, 5)
 
 
-class Move(NamedTuple):
+class DataMove(NamedTuple):
     """Data of a parent on their way to a task's queue, from a time on."""
 
     source: int
@@ -77,7 +77,7 @@ class Ended:
     wait_s: float
     started_s: float
     run_s: float
-    moves: Sequence[Move]
+    moves: Sequence[DataMove]
     moves_s: Sequence[float]
 
     @property
@@ -92,7 +92,7 @@ class QueueWorld(Protocol):
     now_s: float
 
     def submit(
-        self, task: int, queue: int, moves: Sequence[Move], iterations: float, mb: float
+        self, task: int, queue: int, moves: Sequence[DataMove], iterations: float, mb: float
     ) -> None:
         """Now."""
 
@@ -223,7 +223,7 @@ class _Execution:
                 task, to.queue, moves, self.work.iterations[task], self.work.written_mb[task]
             )
 
-    def _moves(self, task: int, queue: int, now_s: float) -> list[Move]:
+    def _moves(self, task: int, queue: int, now_s: float) -> list[DataMove]:
         """Of the data that are on other queues. Where they are to go is known before now only if
         all was mapped ahead."""
         if self.way.ahead:
@@ -231,7 +231,9 @@ class _Execution:
         else:
             known_s = now_s
         sources = ((self.ended[parent], mb) for parent, mb in self.inputs[task])
-        return [Move(p.queue, mb, max(p.end_s, known_s)) for p, mb in sources if p.queue != queue]
+        return [
+            DataMove(p.queue, mb, max(p.end_s, known_s)) for p, mb in sources if p.queue != queue
+        ]
 
     def _hear(self, end: Ended) -> None:
         expected = self.queued.pop(end.task).expected_s

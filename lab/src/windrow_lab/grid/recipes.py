@@ -21,7 +21,7 @@ from windrow.files import table_beside
 from windrow.model.bounds import NODES_MAX
 from windrow.recipes.chance import Chance, seeded
 from windrow.recipes.workflows.recipe import Parameter, require, settings
-from windrow_lab.grid.clusters import Cluster, Floats, Grid
+from windrow_lab.grid.clusters import Floats, Grid, GridCluster
 
 _PROCESSORS = ("OPTERON", "ITANIUM", "XEON", "PENTIUM", "POWER")
 _MEMORY_GB = (1.0, 2.0, 4.0, 8.0, 16.0)
@@ -92,7 +92,9 @@ def _sizes(rng: Chance, count: int, median: float, spread: float) -> list[int]:
     return [int(size) for size in rng.permutation(np.clip(np.round(drawn), 1, NODES_MAX))]
 
 
-def _clusters(rng: Chance, recipe: GridRecipe, drawn_sizes: Sequence[int]) -> tuple[Cluster, ...]:
+def _clusters(
+    rng: Chance, recipe: GridRecipe, drawn_sizes: Sequence[int]
+) -> tuple[GridCluster, ...]:
     """Those that are printed, then as many more as there are sizes."""
     more = len(drawn_sizes)
     count = len(recipe.fixed) + more
@@ -100,7 +102,7 @@ def _clusters(rng: Chance, recipe: GridRecipe, drawn_sizes: Sequence[int]) -> tu
     sizes = [nodes for nodes, _ in recipe.fixed] + list(drawn_sizes)
     names = [*recipe.names, *(f"c{i + 1:03d}" for i in range(len(recipe.names), count))]
     attributes = _attributes(rng, count, recipe)
-    return tuple(map(Cluster, names, sizes, speeds, attributes))
+    return tuple(map(GridCluster, names, sizes, speeds, attributes))
 
 
 def _speeds(rng: Chance, count: int, law: Mapping[str, float]) -> list[float]:

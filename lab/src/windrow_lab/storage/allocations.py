@@ -35,7 +35,7 @@ KEEPS_BATCH = (ALL, ALL_BATCH)
 
 
 @dataclass(frozen=True, slots=True)
-class Workload:
+class PipelineWorkload:
     """A canonical workload by its six variables: W, D, B, P, R and v. `variation` is a share of
     `run_s`."""
 
@@ -71,7 +71,7 @@ class Environment:
         return 1 / (1 / self.remote + 1 / self.local)
 
 
-def least_storage(allocation: str, work: Workload) -> int:
+def least_storage(allocation: str, work: PipelineWorkload) -> int:
     """The least space in which it is possible (eqs. 4.1 to 4.5)."""
     w = work.width
     d = work.depth
@@ -86,12 +86,12 @@ def least_storage(allocation: str, work: Workload) -> int:
     }[allocation]
 
 
-def possible(work: Workload, storage: int) -> tuple[str, ...]:
+def possible(work: PipelineWorkload, storage: int) -> tuple[str, ...]:
     """The allocations for which there is space."""
     return tuple(one for one in ALLOCATIONS if least_storage(one, work) <= storage)
 
 
-def at_once(allocation: str, work: Workload, storage: int) -> int:
+def at_once(allocation: str, work: PipelineWorkload, storage: int) -> int:
     """How many pipelines can run at the same time (V_Exec), whatever the nodes; of Slice, while no
     depth begins."""
     room = storage - work.batch * (work.depth if allocation == ALL_BATCH else 1)
@@ -102,7 +102,7 @@ def at_once(allocation: str, work: Workload, storage: int) -> int:
     return min(work.width, room // (2 * work.private))
 
 
-def groups(allocation: str, work: Workload, storage: int) -> list[int]:
+def groups(allocation: str, work: PipelineWorkload, storage: int) -> list[int]:
     """The widths of what runs one after another: batch volumes are fetched once for each."""
     if allocation != MINIMAL:
         return [work.width]
@@ -115,7 +115,7 @@ def groups(allocation: str, work: Workload, storage: int) -> list[int]:
 
 
 def run_time_s(
-    allocation: str, work: Workload, where: Environment, *, is_printed: bool = False
+    allocation: str, work: PipelineWorkload, where: Environment, *, is_printed: bool = False
 ) -> float:
     """What the model says; infinite if the allocation is not possible, or if failures never
     let it end."""
@@ -141,7 +141,7 @@ def run_time_s(
 
 
 def _one_group_s(
-    allocation: str, work: Workload, where: Environment, is_warm: bool, is_printed: bool
+    allocation: str, work: PipelineWorkload, where: Environment, is_warm: bool, is_printed: bool
 ) -> float:
     """Without failures, of pipelines that begin together (figs. 4.10 to 4.13)."""
     depth = work.depth
@@ -159,7 +159,7 @@ def _one_group_s(
     return cold_s + (phases - 1) * warm_s
 
 
-def _batch_volumes(allocation: str, work: Workload, storage: int) -> float:
+def _batch_volumes(allocation: str, work: PipelineWorkload, storage: int) -> float:
     """How many there is space for at once: the more, the less a barrier holds up. Infinite without
     barriers."""
     if allocation in KEEPS_BATCH:
@@ -171,7 +171,9 @@ def _batch_volumes(allocation: str, work: Workload, storage: int) -> float:
     return max(1, min(work.depth, (storage - private * work.private) // max(1, work.batch)))
 
 
-def _mean_at_once(allocation: str, work: Workload, where: Environment, is_printed: bool) -> float:
+def _mean_at_once(
+    allocation: str, work: PipelineWorkload, where: Environment, is_printed: bool
+) -> float:
     """Pipelines at work, by which phases are counted; Slice has more of them at both ends (eq.
     4.25)."""
     if allocation != SLICE:
@@ -185,7 +187,7 @@ def _mean_at_once(allocation: str, work: Workload, where: Environment, is_printe
     return min((2 * ends * wide + (jobs - 2 * ends) * steady) / jobs, where.nodes)
 
 
-def best(work: Workload, where: Environment, *, is_printed: bool = False) -> str | None:
+def best(work: PipelineWorkload, where: Environment, *, is_printed: bool = False) -> str | None:
     """The allocation that the model would take, the first of equals; None if none is possible,
     or would end."""
     times = {

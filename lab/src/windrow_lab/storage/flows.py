@@ -32,7 +32,7 @@ from windrow_lab.storage.allocations import (
     MINIMAL,
     SLICE,
     Environment,
-    Workload,
+    PipelineWorkload,
 )
 
 Mask = NDArray[np.bool_]
@@ -129,7 +129,7 @@ class DataFlow:
         )
 
 
-def canonical(work: Workload, seed: int = 0) -> DataFlow:
+def canonical(work: PipelineWorkload, seed: int = 0) -> DataFlow:
     """Of its six variables; compute times are normal, drawn for each job by itself, never below
     0."""
     width = work.width

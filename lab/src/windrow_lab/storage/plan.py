@@ -20,7 +20,7 @@ from windrow_lab.storage.allocations import (
     ALLOCATIONS,
     KEEPS_BATCH,
     Environment,
-    Workload,
+    PipelineWorkload,
     run_time_s,
 )
 from windrow_lab.storage.flows import DataFlow, Played, of_workflow, play
@@ -180,7 +180,7 @@ def plan_data(workflow: Workflow, where: Environment, seed: int = 0) -> DataPlan
     return DataPlan(workflow.name, flow, where, tuple(options))
 
 
-def as_canonical(flow: DataFlow) -> Workload | None:
+def as_canonical(flow: DataFlow) -> PipelineWorkload | None:
     """Its six variables, if all pipelines are chains of one length."""
     width = len(flow.pipes) - 1
     lengths = np.unique(np.diff(flow.pipes))
@@ -190,7 +190,7 @@ def as_canonical(flow: DataFlow) -> Workload | None:
     mean = float(flow.run_s.mean())
     spread = float(flow.run_s.std())
     sizes = int(flow.batch_need), int(flow.files.max(initial=0))
-    return Workload(width, int(lengths[0]), *sizes, mean, spread / mean if mean else 0.0)
+    return PipelineWorkload(width, int(lengths[0]), *sizes, mean, spread / mean if mean else 0.0)
 
 
 def busy_nodes(run: Played) -> tuple[Ints, Ints]:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from windrow.forecast.base import Clock, Ints
-    from windrow.forecast.ledger import Accuracy, PastPrediction
+    from windrow.forecast.ledger import PastPrediction, StartAccuracy
     from windrow.forecast.twin import Twin
     from windrow.forecast.waits import Level
     from windrow.queues.port import Limits, Queue, Snapshot
@@ -374,7 +374,7 @@ def _facts(
     }
 
 
-def _error_table(past: Sequence[Accuracy]) -> RenderableType:
+def _error_table(past: Sequence[StartAccuracy]) -> RenderableType:
     heads = ("source", "starts", "pending", "median miss", "on average")
     rows = []
     for one in past:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from windrow.strategies import Strategy
     from windrow.strategies.base import Candidate, Decision
-    from windrow.trials.plan import PlannedJob, SimulatedPlan
+    from windrow.trials.plan import JobInPlan, SimulatedPlan
     from windrow.trials.scenario import Scenario
 
 
@@ -199,13 +199,13 @@ _NOW = ("job", "levels", "tasks", "nodes", "requested", "expected wait", "run", 
 _ALL = (*_NOW[:4], "submitted", "requested", "expected wait", "waited", "ran", "leeway", "risk", "")
 
 
-def _jobs(jobs: Sequence[PlannedJob], heads: Sequence[str]) -> RenderableType:
+def _jobs(jobs: Sequence[JobInPlan], heads: Sequence[str]) -> RenderableType:
     heads = [head for head in heads if head != "risk" or any(job.risk is not None for job in jobs)]
     rows = [[cells[head] for head in heads] for cells in map(_cells, jobs)]
     return _table(heads, rows, _MOST_JOBS, "jobs")
 
 
-def _cells(job: PlannedJob) -> dict[str, str]:
+def _cells(job: JobInPlan) -> dict[str, str]:
     """What the tables say of a job, by column."""
     came = job.started_s is not None and job.ended_s is not None
     return {

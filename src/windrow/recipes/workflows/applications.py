@@ -105,7 +105,7 @@ def _moves(application: Mapping[str, Any], stage: str, first: list[int]) -> Iter
     scans = application["pattern"] == "scan"
     for op, column in ((READ, 1), (WRITE, 2)):
         uses = [
-            _Use(number, group["n"], *map(_bytes, group[stage][column][:2]))
+            _GroupUse(number, group["n"], *map(_bytes, group[stage][column][:2]))
             for number, group in zip(first, application["files"], strict=True)
             if stage in group and group[stage][column]
         ]
@@ -121,7 +121,7 @@ def _moves(application: Mapping[str, Any], stage: str, first: list[int]) -> Iter
         yield np.stack(np.broadcast_arrays(share * facts["real_s"], op, -1, 0, 0))
 
 
-class _Use(NamedTuple):
+class _GroupUse(NamedTuple):
     """What a stage moves of a group of files, the first of which has this number."""
 
     number: int
@@ -130,7 +130,7 @@ class _Use(NamedTuple):
     unique: int
 
 
-def _calls(uses: Sequence[_Use], count: int) -> list[int]:
+def _calls(uses: Sequence[_GroupUse], count: int) -> list[int]:
     """How many of all operations each gets: one for each file, at least, and none longer than
     what is moved of a file; the others by traffic."""
     calls = np.array(

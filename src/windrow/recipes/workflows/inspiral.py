@@ -83,7 +83,7 @@ def _group_sizes(rng: Chance, lower: int, count: int, most: int) -> Ints:
     return np.sort(sizes)[::-1]
 
 
-class _Stages:
+class _Levels:
     """The levels of an Inspiral, each with as many outputs as tasks."""
 
     def __init__(self, draft: RecipeDraft, rng: Chance) -> None:
@@ -109,7 +109,7 @@ def _drawn(draft: RecipeDraft, rng: Chance, upper: int, sizes: Ints, last_sizes:
     calibration = draft.files(["H-CAL_FAC_DARM.gwf", "H-CAL_REF_DARM.gwf"], [8_415_922, 902_334])
     injections = draft.files("HL-INJECTIONS.xml", 2_421_423)
 
-    stages = _Stages(draft, rng)
+    stages = _Levels(draft, rng)
     banks, templates = stages.add(upper)
     matches, matched = stages.add(upper)
     tests, tested = stages.add(groups)

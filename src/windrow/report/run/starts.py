@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from windrow.forecast.ledger import LEAST, Accuracy, PastPrediction, accuracies, too_few
+from windrow.forecast.ledger import LEAST, PastPrediction, StartAccuracy, accuracies, too_few
 from windrow.model.wording import span
 from windrow.report import plot
 from windrow.report.page import figure, note, table
@@ -87,7 +87,7 @@ def _listed(few: Sequence[PastPrediction]) -> str:
     return note(f"Fewer than {LEAST} starts, so one by one:") + table(heads, rows)
 
 
-def _table(told: RecordedRun, found: Sequence[Accuracy]) -> str:
+def _table(told: RecordedRun, found: Sequence[StartAccuracy]) -> str:
     used = [_source(told, p) for p in told.predictions if p.used]
     rows = []
     for one in found:

@@ -201,7 +201,7 @@ _TRUE_CAUSES: Mapping[Cause, Collection[JobState]] = {
 
 
 @dataclass
-class Watch:
+class CauseWatch:
     """Looks at a run whenever its manager has looked."""
 
     run: VirtualRun

@@ -33,7 +33,7 @@ from windrow.strategies import Work, whole_seconds
 from windrow.strategies.base import Decision, Strategy, View
 from windrow.trials.virtual.bounds import Bounds
 from windrow.trials.virtual.causes import (
-    Watch,
+    CauseWatch,
     check_failed,
     check_limits,
     check_refused,
@@ -286,7 +286,7 @@ def _continue(first: VirtualRun, scenario: VirtualScenario) -> None:
     """Let a run of the changed workflow continue it, with a few faults of its own."""
     chance = random.Random(f"edited {scenario.seed}")
     run = continued(first, first.path.with_name("again"), chance)
-    run.each_look = Watch(run)
+    run.each_look = CauseWatch(run)
     horizon_s = int(sum(run.runnable.workflow.runtime_s)) + 200
     run.world.faults = draw(scenario.seed, horizon_s, BEGIN_S, min(3, scenario.faults))
     try:
@@ -499,7 +499,7 @@ def _run(
     world.faults = _faults(scenario, horizon_s, chance)
     if scenario.few:
         _pace_copies(world, random.Random(f"pace {scenario.seed}"))
-    run.each_look = Watch(run)
+    run.each_look = CauseWatch(run)
     if scenario.space:
         _limit_space(run, runnable, folder / "work", chance)
     return run

@@ -14,7 +14,7 @@ from windrow.agent.folder import RunFolder
 from windrow.agent.porter import serve
 from windrow.data.catalogue import HOME, Catalogue, paths_of
 from windrow.data.mirror import Mirror, through
-from windrow.data.rsync import Moved, MoveFiles
+from windrow.data.rsync import MovedFiles, MoveFiles
 from windrow.manager.transfers import Transfers
 from windrow.model import Runnable
 from windrow.queues.port import Queue, QueueError
@@ -36,7 +36,7 @@ class _Mover:
     def __init__(self, world: World, root: Path, there: Path) -> None:
         self._world = world
         self._folders = (root, there)
-        self._ended = list[Moved]()
+        self._ended = list[MovedFiles]()
 
     def start(self, move: MoveFiles) -> None:
         self._world.moves += 1
@@ -61,7 +61,7 @@ class _Mover:
                 shutil.copyfile(origin / path, to / path)
                 world.made.add(str(to / path))
         self._ended.append(
-            Moved(move, len(move.files), 1.0, why or ("some are gone" if gone else ""), gone)
+            MovedFiles(move, len(move.files), 1.0, why or ("some are gone" if gone else ""), gone)
         )
         world.wake()
 
@@ -73,7 +73,7 @@ class _Mover:
             self._world.met[Kind.GONE] += 1
             self._world.lose_file(file)
 
-    def ended(self) -> list[Moved]:
+    def ended(self) -> list[MovedFiles]:
         ended = self._ended
         self._ended = []
         places = ((path, one.move.origin) for one in ended for path in one.gone)

@@ -38,7 +38,7 @@ class _Before:
     """Whether the name is on disk, though the content may not be."""
 
 
-class Memory:
+class UnsyncedFiles:
     """What each machine has not synced yet. `folders`: below them are the files that are looked
     after."""
 

@@ -10,7 +10,7 @@ from math import ceil
 from pathlib import Path
 
 from windrow.agent.folder import RunFolder
-from windrow.app.assembly import Ports, Wanted, assemble
+from windrow.app.assembly import Ports, WantedRun, assemble
 from windrow.app.strategies import find_strategy
 from windrow.errors import OutsideError
 from windrow.forecast.base import Forecaster
@@ -163,7 +163,7 @@ class VirtualRun:
         world.is_local = bool(self.scratch)
         queues = [behind(world.queue, mirrors.get(site.files)) for site in self.sites]
         self.manager = assemble(
-            Wanted(
+            WantedRun(
                 runnable=self.runnable,
                 works=self.works(),
                 strategy=strategy,

@@ -35,7 +35,7 @@ _LASTS = 3
 
 
 @dataclass
-class Wishes:
+class UserWishes:
     """What is asked of one run, and what has come of it."""
 
     world: World

@@ -40,8 +40,8 @@ from windrow.trials.virtual.disk import no_room, watched
 from windrow.trials.virtual.invariants import Violation
 from windrow.trials.virtual.kinds import USERS, Fault, Kind
 from windrow.trials.virtual.lasting import LASTS_S, Lasting
-from windrow.trials.virtual.memory import Memory, path_of
-from windrow.trials.virtual.users import Wishes
+from windrow.trials.virtual.memory import UnsyncedFiles, path_of
+from windrow.trials.virtual.users import UserWishes
 from windrow.trials.virtual.views import LateView
 
 BEGIN_S = 1_000_000
@@ -199,14 +199,14 @@ class World:
     """Whether files leave their nodes only because they are small."""
     omitted: list[Kind] = field(default_factory=list)
     """What the next attempts do to their outputs that they should not."""
-    wishes: Wishes = field(init=False)
+    wishes: UserWishes = field(init=False)
     """What people ask of the run."""
     limits_s: dict[int, float] = field(default_factory=dict)
     """How long attempts at tasks may run, where that is limited."""
     lasting: Lasting = field(init=False)
     view: LateView = field(init=False)
     """What the manager's machine sees of the run's folder."""
-    memory: Memory = field(init=False)
+    memory: UnsyncedFiles = field(init=False)
     """What machines have not brought to the disk."""
     chance: random.Random = field(default_factory=lambda: random.Random(0))
     """What of that is lost."""
@@ -223,10 +223,10 @@ class World:
         self.queue.holds = self._holds
         self.queue.hides = lambda job_id: self.now_s < self.hidden.get(job_id, 0)
         self.queue.says = self._says
-        self.memory = Memory(lambda: float(self.now_s))
+        self.memory = UnsyncedFiles(lambda: float(self.now_s))
         self.view = LateView(lambda: float(self.now_s))
         self.lasting = Lasting(lambda: self.expected)
-        self.wishes = Wishes(self)
+        self.wishes = UserWishes(self)
 
     @property
     def started(self) -> Counter[int]:

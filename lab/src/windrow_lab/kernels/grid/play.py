@@ -35,7 +35,7 @@ ROWS, LEFT, HAS_FAILED, EVENTS = range(4)
 IS_UP, BUSY = range(2)
 
 
-class Planned(NamedTuple):
+class PlannedRows(NamedTuple):
     """Rows of a schedule; the edges from each task, as numbers of `Given.parent`, with the child;
     where to restart."""
 
@@ -68,7 +68,7 @@ class Game(NamedTuple):
     together."""
 
     given: Given
-    planned: Planned
+    planned: PlannedRows
     failing: Failing
     beliefs: Beliefs
     limit: int
@@ -196,7 +196,7 @@ def cluster_of(given: Given, node: int) -> int:
 
 
 @lean
-def begin(given: Given, planned: Planned, s: State) -> None:
+def begin(given: Given, planned: PlannedRows, s: State) -> None:
     """All clusters are new and up, all planned rows wait."""
     s.head[:] = -1
     s.alive[:] = 0

@@ -15,7 +15,7 @@ from windrow_lab.storage.allocations import (
     ALLOCATIONS,
     MINIMAL,
     Environment,
-    Workload,
+    PipelineWorkload,
     at_once,
     least_storage,
     possible,
@@ -25,18 +25,21 @@ GB = 1_000_000
 MB = 1000
 WHERE = Environment(50, 250 * GB, 1.0 * MB, 12.0 * MB)
 BASELINES = {
-    "batch": Workload(350, 5, 176_600 * MB, 200 * MB, 5000, 0.1),
-    "batch, V as printed": Workload(350, 5, 176_600 * MB, 203_500, 5000, 0.1),
-    "private": Workload(350, 5, 30 * GB, 2500 * MB, 5000, 0.1),
-    "mixed": Workload(350, 5, 45 * GB, 500 * MB, 5000, 0.1),
+    "batch": PipelineWorkload(350, 5, 176_600 * MB, 200 * MB, 5000, 0.1),
+    "batch, V as printed": PipelineWorkload(350, 5, 176_600 * MB, 203_500, 5000, 0.1),
+    "private": PipelineWorkload(350, 5, 30 * GB, 2500 * MB, 5000, 0.1),
+    "mixed": PipelineWorkload(350, 5, 45 * GB, 500 * MB, 5000, 0.1),
 }
 
 
 def exact() -> Iterator[tuple[str, float]]:
     """How wide each allocation is, and at what size of volumes it ends, in percent of the space."""
     space = WHERE.storage
-    yield "4.9", float(possible(Workload(3, 3, 49, 24), 100) == (MINIMAL,))
-    yield "4.9 one", float(len({least_storage(one, Workload(1, 1, 49, 24)) for one in ALLOCATIONS}))
+    yield "4.9", float(possible(PipelineWorkload(3, 3, 49, 24), 100) == (MINIMAL,))
+    yield (
+        "4.9 one",
+        float(len({least_storage(one, PipelineWorkload(1, 1, 49, 24)) for one in ALLOCATIONS})),
+    )
     for name, work in BASELINES.items():
         for one in ALLOCATIONS:
             yield f"V {name} {one}", float(at_once(one, work, space))

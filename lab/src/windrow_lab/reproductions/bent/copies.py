@@ -25,7 +25,7 @@ def wiping(mtbf_s: float, seed: int, nodes: int) -> list[Iterator[float]]:
 
 
 @dataclass(slots=True)
-class _Node:
+class _NodeWork:
     """What a node is at: a pipeline, how many of its stages are done and of how many there is a
     replica."""
 
@@ -52,7 +52,7 @@ def done_s(
     """
     replicas = Replicas(rule)
     wipes = [_Wipes(times) for times in wiping(mtbf_s, seed, nodes)]
-    at = [_Node("", depth, 0) for _ in range(nodes)]  # as if a pipeline were over
+    at = [_NodeWork("", depth, 0) for _ in range(nodes)]  # as if a pipeline were over
     pipelines = iter(range(width, 0, -1))
     busy = [(0.0, node, "over", 0.0) for node in range(nodes)]
     end = 0.0
@@ -69,7 +69,7 @@ def done_s(
             following = next(pipelines, None)
             if following is None:
                 continue
-            at[node] = _Node(str(following), 0, 0)
+            at[node] = _NodeWork(str(following), 0, 0)
         if follows == "task":
             heapq.heappush(busy, (now + RUN_S, node, follows, now))
         else:
@@ -79,7 +79,7 @@ def done_s(
 
 
 def _ended(
-    mine: _Node, what: str, is_wiped: bool, replicas: Replicas, took_s: float, depth: int
+    mine: _NodeWork, what: str, is_wiped: bool, replicas: Replicas, took_s: float, depth: int
 ) -> str:
     """What a node does next, and what is left of its pipeline, when something has ended there."""
     if is_wiped:

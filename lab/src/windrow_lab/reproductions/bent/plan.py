@@ -24,7 +24,7 @@ from windrow_lab.reproductions.bent.baselines import BASELINES, WHERE
 from windrow_lab.reproductions.bent.caches import fetches, missed, scan_rate, second_scan_rate
 from windrow_lab.reproductions.bent.copies import done_s
 from windrow_lab.reproductions.paper import PaperPlan, Wishes, printed
-from windrow_lab.storage.allocations import ALL_BATCH, Environment, Workload, best, possible
+from windrow_lab.storage.allocations import ALL_BATCH, Environment, PipelineWorkload, best, possible
 from windrow_lab.storage.flows import DataFlow, alone, canonical, play, play_all, through_home
 from windrow_lab.storage.plan import busy_nodes
 
@@ -76,7 +76,7 @@ def plan_bent(wishes: Wishes) -> PaperPlan:
     return PaperPlan(scale, calls=tuple(calls), calls_are="playing")
 
 
-def place(name: str, base: Workload, x: float) -> tuple[Workload, Environment]:
+def place(name: str, base: PipelineWorkload, x: float) -> tuple[PipelineWorkload, Environment]:
     """The workload and where it runs, with one variable as a sweep has it."""
     said = SWEEPS[name]
     value = x * said["scale"]
@@ -88,14 +88,18 @@ def place(name: str, base: Workload, x: float) -> tuple[Workload, Environment]:
     return replace(work, **{said["field"]: value}), WHERE
 
 
-def all_times(work: Workload, where: Environment, seeds: Iterable[int]) -> dict[str, list[float]]:
+def all_times(
+    work: PipelineWorkload, where: Environment, seeds: Iterable[int]
+) -> dict[str, list[float]]:
     """Of each allocation that is possible, by seed."""
     able = possible(work, where.storage)
     played = [play_all(canonical(work, seed), where, seed, able) for seed in seeds]
     return {one: [each[one].time_s for each in played] for one in able}
 
 
-def mean_times(work: Workload, where: Environment, seeds: Iterable[int]) -> dict[str, float]:
+def mean_times(
+    work: PipelineWorkload, where: Environment, seeds: Iterable[int]
+) -> dict[str, float]:
     """The means."""
     return {one: float(np.mean(times)) for one, times in all_times(work, where, seeds).items()}
 
@@ -111,7 +115,9 @@ def sweep(name: str, workload: str, step: int) -> list[Point]:
     return points
 
 
-def losses(work: Workload, where: Environment, times: Mapping[str, float]) -> dict[str, float]:
+def losses(
+    work: PipelineWorkload, where: Environment, times: Mapping[str, float]
+) -> dict[str, float]:
     """By what each way to choose is above the best, in percent; of beliefs the worst."""
     modelled = [best(work, where, is_printed=is_so) for is_so in (True, False)]
     found = [max(times.values()), *(times[one or next(iter(times))] for one in modelled)]
@@ -121,14 +127,14 @@ def losses(work: Workload, where: Environment, times: Mapping[str, float]) -> di
     return {choice: 100 * (took / least - 1) for choice, took in zip(CHOICES, found, strict=True)}
 
 
-def _taken(belief: Workload, where: Environment, times: Mapping[str, float]) -> str:
+def _taken(belief: PipelineWorkload, where: Environment, times: Mapping[str, float]) -> str:
     """The first in the order of the belief that there is really space for."""
     believed = mean_times(belief, where, _OWN)
     return min(times, key=lambda one: believed.get(one, inf))
 
 
 def _by_wrong_files(
-    work: Workload, where: Environment, times: Mapping[str, float]
+    work: PipelineWorkload, where: Environment, times: Mapping[str, float]
 ) -> Iterable[float]:
     """Each file and job is believed wrong by itself: the worst of three, if one chooses once, if
     one chooses again later, and if sizes of batch data are not looked up."""
@@ -145,7 +151,7 @@ def _by_wrong_files(
 
 
 def _by_wrong_factors(
-    work: Workload, where: Environment, times: Mapping[str, float]
+    work: PipelineWorkload, where: Environment, times: Mapping[str, float]
 ) -> tuple[float, float]:
     """All are believed wrong by one factor: the worst of two, if one chooses once, and if one
     chooses again later."""
@@ -157,7 +163,9 @@ def _by_wrong_factors(
     return once, max(_again(work, where, one, times) for one in wrong)
 
 
-def _again(work: Workload, where: Environment, first: str, times: Mapping[str, float]) -> float:
+def _again(
+    work: PipelineWorkload, where: Environment, first: str, times: Mapping[str, float]
+) -> float:
     """As many pipelines as nodes by the wrong choice; then all is known, and the rest continues, or
     not."""
     rest = max(0, work.width - where.nodes)
@@ -197,7 +205,7 @@ def _busy() -> dict[str, float]:
     reads, half for what it writes."""
     found = {}
     for x in (20, 30, 40, 60):
-        work = Workload(32, 4, 0, x * 2560, 60, 0.1)
+        work = PipelineWorkload(32, 4, 0, x * 2560, 60, 0.1)
         run = play(canonical(work, 1), ALL_BATCH, Environment(16, 512_000, 1e9, 1e9))
         found[f"3.5 {x}"] = float(busy_nodes(run)[1].max())
     return found
@@ -270,7 +278,7 @@ def scoped() -> dict[str, float]:
 
 def _with_batch_share(share: float) -> DataFlow:
     """48 pipelines of four jobs, with 100 MB in each."""
-    flow = canonical(Workload(48, 4, round(25_000 * share), 1, 1.0))
+    flow = canonical(PipelineWorkload(48, 4, round(25_000 * share), 1, 1.0))
     between = 100_000 * (1 - share) / 6  # three files, each written once and read once
     sizes = np.full((48, 5), between)
     sizes[:, [0, -1]] = 0.5
@@ -335,7 +343,7 @@ def _ways(name: str, remote: float) -> dict[str, float]:
     dealt = partial(alone, nodes=16)
 
     def time_s(batch: int, own: int, how: Callable[[DataFlow], DataFlow] | None = None) -> float:
-        flow = canonical(Workload(64, 1, batch, own // 2, run_s))
+        flow = canonical(PipelineWorkload(64, 1, batch, own // 2, run_s))
         return play(how(flow) if how else flow, ALL_BATCH, where).time_s
 
     return {

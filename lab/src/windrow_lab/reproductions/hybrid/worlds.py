@@ -15,7 +15,7 @@ import numpy as np
 
 from windrow.sim.cluster import Cluster, EventKind
 from windrow_lab.grid.estimate import Model
-from windrow_lab.grid.hybrid import Ended, Move
+from windrow_lab.grid.hybrid import DataMove, Ended
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class _Shared:
         draws = np.random.default_rng([self.seed, task]).normal(0.0, self.reality.noise, 3)
         return [float(factor) for factor in np.exp(draws)]
 
-    def _sent(self, task: int, queue: int, moves: Sequence[Move]) -> Ended:
+    def _sent(self, task: int, queue: int, moves: Sequence[DataMove]) -> Ended:
         """A task that is submitted now; its moves are slower the more there are on their link."""
         took = []
         noise = self._noise(task)[1]
@@ -97,7 +97,7 @@ class ConstantWaits(_Shared):
         self.loads = 0
 
     def submit(
-        self, task: int, queue: int, moves: Sequence[Move], iterations: float, mb: float
+        self, task: int, queue: int, moves: Sequence[DataMove], iterations: float, mb: float
     ) -> None:
         """Now, behind others' jobs on the first queue that came up to now."""
         reality = self.reality
@@ -135,7 +135,7 @@ class RealQueues(_Shared):
         self.next_load_s = self.now_s if reality.load_jobs else math.inf
 
     def submit(
-        self, task: int, queue: int, moves: Sequence[Move], iterations: float, mb: float
+        self, task: int, queue: int, moves: Sequence[DataMove], iterations: float, mb: float
     ) -> None:
         """Now, for longer than it can take: the end of a task ends its job."""
         job = self._sent(task, queue, moves)
