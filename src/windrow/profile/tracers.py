@@ -306,10 +306,8 @@ def _born_s(path: str) -> float | None:
         answer = ctypes.CDLL(None).statx(AT_FDCWD, os.fsencode(path), 0, _BIRTH, found)
     except (AttributeError, ValueError):
         return None
-    (known,), (seconds, nanoseconds) = (
-        struct.unpack_from("I", found),
-        struct.unpack_from("qI", found, 80),
-    )
+    (known,) = struct.unpack_from("I", found)
+    seconds, nanoseconds = struct.unpack_from("qI", found, 80)
     if answer == 0 and known & _BIRTH:
         return float(seconds + nanoseconds / 1e9)
     return None

@@ -69,7 +69,8 @@ class Figures:
     def of(cls, trial: Trial) -> Figures:
         """Those of a trial with records."""
         run = trial.recorded
-        (waited, hidden), nodes = queue_waits_s(run), node_time(run)
+        waited, hidden = queue_waits_s(run)
+        nodes = node_time(run)
         return cls(
             makespan_s=trial.makespan_s,
             visible_wait_s=int(visible_wait_s(run)),

@@ -111,10 +111,8 @@ class LocalFiles:
             for number, name in enumerate(made.outputs if record.of.local else ()):
                 (path,) = absolute(made.workdir, [name])
                 if name in record.of.local and path in self._readers:
-                    self._at[path], self._bytes[path] = (
-                        node,
-                        record.of.sizes[number] if record.of.sizes else 0,
-                    )
+                    self._at[path] = node
+                    self._bytes[path] = record.of.sizes[number] if record.of.sizes else 0
                     self.lost.pop(path, None)
                     if 0 < self._small_bytes >= self._bytes[path]:
                         self._leaving.add(path)

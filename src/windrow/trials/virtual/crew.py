@@ -394,7 +394,9 @@ class VirtualCrew(Crew):
 
     def _save(self, run: _Pretended) -> None:
         """Write the checkpoint; who ends with it does."""
-        file, (_, done_s), run.saves = state_file(run.order), run.saves, (inf, 0.0)
+        file = state_file(run.order)
+        _, done_s = run.saves
+        run.saves = (inf, 0.0)
         with contextlib.suppress(OSError):
             about_to_write(file)
             self._tasks.saves(self._agent, run.order)

@@ -44,10 +44,8 @@ class _Mover:
         self._world.dues.append((end_s, lambda: self._end(move)))
 
     def _end(self, move: MoveFiles) -> None:
-        world, (origin, to) = (
-            self._world,
-            self._folders if move.origin == HOME else self._folders[::-1],
-        )
+        world = self._world
+        origin, to = self._folders if move.origin == HOME else self._folders[::-1]
         world.moves -= 1
         why = "the connection was cut" if world.mood("move") is Mood.DOWN else ""
         why = why or world.lasting.why_not_moved
