@@ -17,7 +17,7 @@ from windrow.cli.main import main
 from windrow.errors import InputError
 from windrow.formats import write_workflow
 from windrow.model import Task, Workflow
-from windrow_lab.grid.clusters import Cluster, Grid
+from windrow_lab.grid.clusters import Grid, GridCluster
 from windrow_lab.grid.file import read_grid
 from windrow_lab.grid.run_times import read_run_times
 
@@ -177,7 +177,7 @@ def test_the_ten_tasks_of_topcuoglu_from_files(
 )
 def test_run_times_that_cannot_be_used(tmp_path: Path, text: str, hint: str) -> None:
     one = np.ones((2, 2))
-    grid = Grid((Cluster("a", 1, 1), Cluster("b", 1, 1)), 0 * one, one)
+    grid = Grid((GridCluster("a", 1, 1), GridCluster("b", 1, 1)), 0 * one, one)
     path = tmp_path / "times.csv"
     path.write_text(text)
     with pytest.raises(InputError, match=re.escape(hint)):
@@ -186,7 +186,7 @@ def test_run_times_that_cannot_be_used(tmp_path: Path, text: str, hint: str) -> 
 
 def test_the_columns_of_run_times_stand_in_any_order(tmp_path: Path) -> None:
     one = np.ones((2, 2))
-    grid = Grid((Cluster("a", 1, 1), Cluster("b", 1, 1)), 0 * one, one)
+    grid = Grid((GridCluster("a", 1, 1), GridCluster("b", 1, 1)), 0 * one, one)
     path = tmp_path / "times.csv"
     path.write_text("task,b,a\n\nu,3,4\nt,1,2\n")
     workflow = Workflow.from_tasks("wf", [Task("t", 1.0), Task("u", 1.0)])

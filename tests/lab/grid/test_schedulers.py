@@ -96,7 +96,7 @@ def test_figure_2_9_what_its_text_says() -> None:
     ]
     files = [File("a", 200_000_000), File("b", 100_000_000)]
     bandwidth = np.full((3, 3), 20e6)
-    grid = Grid(tuple(Cluster(n, 1, 1) for n in ("P3", "P1", "P2")), 0 * bandwidth, bandwidth)
+    grid = Grid(tuple(GridCluster(n, 1, 1) for n in ("P3", "P1", "P2")), 0 * bandwidth, bandwidth)
     run_s = np.array([[35.0, 9, 9], [9, 40, 9], [9, 9, 20]])
     made = find_scheduler("round-robin")(
         Costs(Workflow.from_tasks("2.9", tasks, files), grid, run_s)
@@ -112,7 +112,7 @@ def test_figure_3_1_heft_maps_a_task_before_the_level_above_it_is_mapped() -> No
     length = {"A": 5.0, "B": 20.0, "E": 20.0, "G": 1.0, "H": 1.0, "Z": 5.0}
     tasks = [Task(i, s, parents=tuple(edges.get(i, ""))) for i, s in length.items()]
     one = np.ones((2, 2))
-    grid = Grid((Cluster("a", 1, 1), Cluster("b", 1, 2)), 0 * one, one)
+    grid = Grid((GridCluster("a", 1, 1), GridCluster("b", 1, 2)), 0 * one, one)
     costs = Costs(Workflow.from_tasks("3.1", tasks), grid)
     names = costs.workflow.ids
     assert "".join(names[i] for i in costs.by(-costs.ranks[0])) == "ABEZGH"
