@@ -10,6 +10,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
+from windrow.kernels.cluster import queue_times
 from windrow.kernels.cluster import state as k
 from windrow.kernels.cluster.jobs import slide_to_front
 
@@ -103,6 +104,7 @@ def adopt(s: Ints, own: NDArray[np.bool_], requested_s: Ints) -> None:
     waiting[own[job], k.RUN] = k.FOREVER
     waiting[:, k.JOB] = number[job]
     s[k.CLIENTS] = s[k.ALIVE] = int(own.sum())
+    queue_times.forget(s, 0)
 
 
 def _slots(s: Ints) -> Ints:

@@ -4,6 +4,7 @@ random cases go through all that long plans and queues do. Kernels run as they a
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from types import ModuleType
 
 import pytest
@@ -14,6 +15,7 @@ from tests.unit.sim.scenarios import Pair, Scenario, scenarios, small_log
 
 from windrow.kernels.cluster import (
     advance,
+    depths,
     estimate,
     failures,
     holes,
@@ -21,14 +23,15 @@ from windrow.kernels.cluster import (
     policies,
     profile,
     queue_index,
+    queue_times,
     slides,
     state,
 )
 from windrow.kernels.jit import Kernel, in_python
 
 MODULES: tuple[ModuleType, ...] = (
-    *(advance, estimate, failures, holes, jobs, policies, profile),
-    *(queue_index, slides),
+    *(advance, depths, estimate, failures, holes, jobs, policies, profile),
+    *(queue_index, queue_times, slides),
 )
 
 
@@ -76,6 +79,23 @@ def crowds(draw: st.DrawFn) -> Scenario:
 @given(crowds())
 def test_who_may_start_in_a_long_queue_is_found(scenario: Scenario) -> None:
     Pair(scenario).finish()
+
+
+@pytest.mark.slow
+@examples(60)
+@given(crowds())
+def test_bounded_passes_start_everybody_whoever_is_looked_at(scenario: Scenario) -> None:
+    def starts() -> list[int]:
+        cluster = replace(scenario, policy="conservative").cluster().coarser(5, 2)
+        while cluster.advance():
+            pass
+        return cluster.log_starts_s.tolist()
+
+    found = starts()
+    assert min(found) >= 0
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(queue_times, "can_skip", lambda _, __: False)
+        assert starts() == found
 
 
 @pytest.mark.slow

@@ -60,7 +60,10 @@ def advance(s: Ints, log: Ints, starts: Ints, until: int) -> int:
 
 @lean
 def next_instant(s: Ints, log: Ints) -> int:
-    """When the next job arrives or ends, or the next node fails; FOREVER if none will."""
+    """When the next job arrives or ends, or the next node fails; FOREVER if none will.
+
+    Then a job may still wait where passes are bounded: it goes when it is planned to.
+    """
     at = c.FOREVER
     if s[c.NEXT] < log.shape[0]:
         at = log[s[c.NEXT], c.SUBMIT]
@@ -68,6 +71,11 @@ def next_instant(s: Ints, log: Ints) -> int:
         at = min(at, log[s[c.FAILURE], c.SUBMIT])
     if s[c.RUNNING] > 0:
         at = min(at, s[s[c.HEAP_AT] + c.END])
+    if at == c.FOREVER and s[c.LOOKS] > 0:
+        for i in range(s[c.HEAD], s[c.TAIL]):
+            planned = s[queued(s, i) + c.PLANNED]
+            if planned >= 0:
+                at = min(at, max(planned, s[c.NOW]))
     return at
 
 

@@ -18,6 +18,7 @@ import numpy as np
 from windrow.kernels.cluster import holes, nodesets, profile
 from windrow.kernels.cluster import state as c
 from windrow.kernels.cluster.advance import instant, next_instant
+from windrow.kernels.cluster.depths import follow_depth
 from windrow.kernels.cluster.jobs import (
     arrive,
     finish_first,
@@ -163,13 +164,16 @@ def settle(passes: Ints, first: int, nodes: Ints, requested: Ints, answers: Ints
 @kernel
 def follow_plan(t: Ints, nodes: Ints, requested: Ints, answers: Ints) -> None:
     """The same under a policy that plans. Without a limit of depth the plan that is there tells
-    all: jobs end on time, so nothing is planned again."""
+    all: jobs end on time, so nothing is planned again. With one, that is so for the first jobs
+    (`depths`), unless each event has a pass of its own."""
     if t[c.DEPTH] < 0:
         if t[c.HEAD] == t[c.TAIL]:
             reset_plan(t)
         else:
             trim_plan(t)
         fit_plan(t, nodes, requested, answers)
+        return
+    if follow_depth(t, nodes, requested, answers):
         return
     t = t.copy()
     batched = t[c.EVENT_ORDER] == c.BATCHED

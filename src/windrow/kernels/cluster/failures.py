@@ -17,7 +17,7 @@ makes them in the order of the queue.
 
 from __future__ import annotations
 
-from windrow.kernels.cluster import nodesets
+from windrow.kernels.cluster import nodesets, queue_times
 from windrow.kernels.cluster import state as c
 from windrow.kernels.cluster.jobs import (
     arrive,
@@ -121,6 +121,7 @@ def forget_reservations(s: Ints) -> None:
         if s[q + c.PLANNED] >= 0:
             give_up_place(s, i)
         s[q + c.PLANNED] = c.NEW
+    queue_times.forget(s, 0)
 
 
 @kernel

@@ -179,6 +179,14 @@ def opened(s: Ints, begin: int, end: int) -> None:
         if right >= end:
             break
         since = max(begin, right)
+        if at == profile.begins(s, p, k) and k + 1 < s[p + c.BLOCKS]:
+            behind = s[profile.column(s, p, c.FIRST) + k + 1]
+            if behind <= end:  # of a whole block it is enough to know how much is free at most
+                free = s[profile.column(s, p, c.HIGH) + k]
+                most = max(most, free)
+                k += 1
+                at = profile.begins(s, p, k)
+                continue
         free = s[at + further] + profile.shift_of(s, p, k)
         most = max(most, free)
         at += 1

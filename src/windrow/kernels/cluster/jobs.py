@@ -7,7 +7,7 @@ of a running one.
 
 from __future__ import annotations
 
-from windrow.kernels.cluster import holes, nodesets, profile, queue_index
+from windrow.kernels.cluster import holes, nodesets, profile, queue_index, queue_times
 from windrow.kernels.cluster import state as c
 from windrow.kernels.cluster.state import Ints
 from windrow.kernels.jit import kernel, lean
@@ -124,6 +124,7 @@ def remove_queued(s: Ints, i: int) -> None:
     s[c.TAIL] -= 1
     if s[c.POLICY] == c.EASY:
         s[c.IS_KNOWN] = 0
+    queue_times.forget(s, i)
     if s[c.GONE] > 0:
         trim_queue(s)
     empty_to_front(s)
@@ -149,6 +150,7 @@ def slide_to_front(s: Ints) -> None:
     s[c.GONE] = 0
     if s[c.POLICY] == c.EASY:
         s[c.IS_KNOWN] = 0  # what is known goes by entry
+    queue_times.forget(s, 0)
 
 
 @lean
@@ -202,6 +204,8 @@ def enqueue(s: Ints, job: int, nodes: int, requested: int, run: int, user: int, 
             i -= 1
         if i < s[c.TAIL]:
             s[c.DISORDER] = 1
+            queue_times.forget(s, i)
+    queue_times.joined(s, i)
     q = queued(s, i)
     if s[c.POLICY] == c.CONSERVATIVE or s[c.POLICY] == c.BY_DEPTH:
         s[q + c.KIND] = holes.kind(nodes, requested)
@@ -403,11 +407,17 @@ def launch(s: Ints, starts: Ints, first: int, last: int) -> None:
     now = s[c.NOW]
     ends_first = s[c.EVENT_ORDER] == c.ENDS_FIRST
     if (s[c.IS_KNOWN] == 1 and s[c.POLICY] != c.BY_DEPTH) or s[c.GONE] > 0:
-        for i in range(first, last + 1):
+        skips = queue_times.is_kept(s)
+        i = first
+        while i <= last:
+            if skips and queue_times.can_skip(s, i):
+                i += c.INDEX_BLOCK
+                continue
             q = queued(s, i)
             if s[q + c.PLANNED] == now and not (ends_first and s[q + c.NODES] > s[c.FREE]):
                 start(s, starts, i)
                 leave_gap(s, i)
+            i += 1
         trim_queue(s)
         return
     kept = first

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from math import log
 
-from windrow.kernels.cluster import holes, nodesets, profile, queue_index, slides
+from windrow.kernels.cluster import holes, nodesets, profile, queue_index, queue_times, slides
 from windrow.kernels.cluster import state as c
 from windrow.kernels.cluster.jobs import (
     HALF_LIFE,
@@ -89,6 +89,8 @@ def sort_queue(s: Ints) -> None:
             k -= 1
         copy_queued(s, spare, k)
         s[c.DISORDER] = 1
+    if s[c.DISORDER] == 1:
+        queue_times.forget(s, 0)
 
 
 @lean
@@ -247,7 +249,7 @@ def conservative_pass(s: Ints, starts: Ints) -> None:
     ones."""
     trim_plan(s)
     freed = s[c.FREED] > 0
-    if freed or s[c.QUEUE_ORDER] != c.ARRIVAL:
+    if freed or s[c.QUEUE_ORDER] != c.ARRIVAL or s[c.LOOKS] > 0:
         first = s[c.HEAD]
     else:
         first = s[c.TAIL] - s[c.FRESH]
@@ -288,11 +290,23 @@ def move_forward(s: Ints, first: int) -> tuple[int, int]:
     until = s[c.TAIL]
     if s[c.LOOKS] > 0:
         until = s[c.HEAD] + s[c.LOOKS]
+    skips = queue_times.is_kept(s)
     if s[c.FREED] > 0 and s[c.IS_KNOWN] == 1:
         slides.next_pass(s)
-    for i in range(first, s[c.TAIL]):
+    i = first - 1
+    while i + 1 < s[c.TAIL]:
+        i += 1
+        if skips and i >= until and queue_times.can_skip(s, i):
+            i += c.INDEX_BLOCK - 1
+            continue
         q = queued(s, i)
         planned = s[q + c.PLANNED]
+        if 0 <= planned < s[c.NOW]:
+            end = planned + s[q + c.REQUESTED]
+            give_up_rest(s, i)
+            moved = max(moved, end)
+            horizon = max(horizon, end)
+            planned = c.NEW
         if planned == c.NEW:
             place(s, i)
             holes.placed(s, q)
@@ -315,10 +329,27 @@ def move_forward(s: Ints, first: int) -> tuple[int, int]:
         if s[q + c.PLANNED] == s[c.NOW]:
             due = min(due, i)
             last = i
+        if skips and (i % c.INDEX_BLOCK == c.INDEX_BLOCK - 1 or i == s[c.TAIL] - 1):
+            queue_times.measure(s, i)
     if s[c.FREED] > 0:
         s[c.FREED_UNTIL] = 0
         s[c.MOVED_UNTIL] = moved
     return due, last
+
+
+@lean
+def give_up_rest(s: Ints, i: int) -> None:
+    """Entry `i` of the queue was to start at a time that has passed: free what is left of its
+    place.
+
+    Where passes are bounded, others may have moved away from the job whose end it waited for, and
+    then there was no pass at its time.
+    """
+    q = queued(s, i)
+    end = s[q + c.PLANNED] + s[q + c.REQUESTED]
+    if end > s[c.NOW]:
+        profile.add(s, s[c.PLAN_AT], s[c.NOW], end, s[q + c.NODES])
+        holes.opened(s, s[c.NOW], end)
 
 
 @lean

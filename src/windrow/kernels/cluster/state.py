@@ -134,7 +134,7 @@ SLIDE_SLOTS = 4096
 SLIDE_SHIFT, SLIDE_PASS, SLIDE_MOVES = range(3)
 SLIDE_HEADER = 3
 
-# What is known of entries of the queue, by the block: see `queue_index`.
+# What is known of entries of the queue, by the block: see `queue_index` and `queue_times`.
 INDEX_BLOCK = 32
 INDEX_WIDTH = WIDTHS + 1
 
@@ -325,7 +325,7 @@ def _long_size(rooms: Rooms, rules: dict[int, int]) -> int:
         return 0
     if rules[POLICY] == CONSERVATIVE:
         slides = SLIDE_HEADER + 2 * SLIDE_SLOTS
-        return 3 * KINDS + slides
+        return 3 * KINDS + slides + rooms.queue // INDEX_BLOCK + 1
     if rules[POLICY] == BY_DEPTH and rules[DEPTH] < 0:
         return 3 * KINDS
     if rules[POLICY] == EASY and rules[QUEUE_ORDER] == ARRIVAL:
