@@ -89,7 +89,7 @@ def test_bounded_passes_start_everybody_whoever_is_looked_at(scenario: Scenario)
         cluster = replace(scenario, policy="conservative").cluster().coarser(5, 2)
         while cluster.advance():
             pass
-        return cluster.log_starts_s.tolist()
+        return list(map(int, cluster.log_starts_s))
 
     found = starts()
     assert min(found) >= 0
