@@ -42,7 +42,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     options.add_out(parser, "where results go (default: windrow-PAPER-SCALE)")
     options.add_workers(parser)
     add("--cap N", positive, help="zhang only: at most N jobs queued or running (default: any)")
-    words = "zhang only: what is read in another way: alone, small, strict, or several with commas"
+    words = (
+        "zhang only: what is read in another way: sessions, small, strict, or several with commas"
+    )
     add("--reading R", help=words)
     add("--policy P", help="glume only: as in windrow simulate (default: conservative)")
     add("--placement L", help="glume only: as in windrow simulate (default: count)")

@@ -46,6 +46,7 @@ def report(plan: GlumePlan, tables: Sequence[pa.Table]) -> Report:
             _costs(results),
             _TEXTS.claims(said),
             _TEXTS.table("enhancements", improved),
+            _TEXTS.table("beats", results.beats()),
             Gallery("The figures", _TEXTS["figures"].format(floor=FLOOR), pictures),
             Listing("What was run", [*_what(results)]),
             Listing("Where the thesis's simulator is known to differ", _differences(plan)),

@@ -2,9 +2,10 @@
 and B).
 
 All on the cases of the thesis (`reproductions.cases`), with accurate and actual requests,
-under conservative backfilling. Three campaigns: everything with a cap of 16 jobs (figures 5.3,
-7.1-7.4, B.1-B.4, table 7.1); workflows of 250 tasks with a cap of 128 (figure 5.2, A.1); variants
-of `zhang` (section 5.3).
+under conservative backfilling. Four campaigns: everything with a cap of 16 jobs (figures 5.3,
+7.1-7.4, B.1-B.4, table 7.1); workflows of 250 tasks with a cap of 128 (figure 5.2, A.1); all eight
+versions of `zhang` under five caps (section 5.3); and `glume` with several values of `beat`, which
+the thesis does not print.
 """
 
 from collections.abc import Mapping
@@ -12,7 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from windrow.app.strategies import STRATEGIES
-from windrow.strategies import Individual, Strategy, Zhang
+from windrow.strategies import Glume, Individual, Strategy, Zhang
 from windrow_lab.campaign.campaign import BatchRules, Campaign, Option
 from windrow_lab.reproductions.cases import SIZES, SUBMIT_S, find_cases
 from windrow_lab.reproductions.glume.log import ThesisLog
@@ -29,15 +30,24 @@ VERSIONS: Mapping[str, Zhang] = {
     "1": Zhang(global_search=True, sizing=False, name="zhang-1"),
     "2": Zhang(name="zhang-2"),
     "3": Zhang(sizing=False, binary=True, name="zhang-3"),
+    "1+2": Zhang(global_search=True, name="zhang-12"),
+    "1+3": Zhang(global_search=True, sizing=False, binary=True, name="zhang-13"),
+    "2+3": Zhang(binary=True, name="zhang-23"),
     "1+2+3": Zhang(global_search=True, binary=True, name="zhang-123"),
 }
 """Zhang with the enhancements of section 5.3; everywhere else it has number 2 alone, as in the
 thesis."""
 
+CAPS = (8, 16, 32, 64, 128)
+BEAT_SWEEP: Mapping[float, Glume] = {
+    beat: Glume(beat=beat, name=f"glume-beat-{beat:g}") for beat in (0.05, 0.1, 0.2)
+}
+"""Beside `glume` itself, whose beat is 0."""
+
 
 @dataclass(frozen=True, slots=True)
 class GlumePlan(PaperPlan):
-    """Three campaigns."""
+    """Four campaigns."""
 
     @property
     def cap_16(self) -> Campaign:
@@ -119,7 +129,11 @@ def plan_glume(
     middle = tuple(w for w in cases.workflows if "-250-" in w.name)
     five = main.strategies[:-1]
     wide = replace(accurate, name="cap-128", workflows=middle, strategies=five, caps=(128,))
-    ends = tuple(w for w in middle if not w.name.endswith("medium"))
     versions: tuple[Strategy, ...] = tuple(VERSIONS.values())
-    variants = replace(accurate, name="enhancements", workflows=ends, strategies=versions)
-    return GlumePlan("full" if full else "quick", (main, wide, variants), cases.stand_ins)
+    variants = replace(accurate, name="enhancements", workflows=middle, strategies=versions)
+    beats = replace(main, name="beat", strategies=tuple(BEAT_SWEEP.values())[1:2])
+    if not full:
+        return GlumePlan("quick", (main, wide, variants, beats), cases.stand_ins)
+    every = replace(variants, caps=CAPS)
+    sweep = replace(beats, strategies=tuple(BEAT_SWEEP.values()))
+    return GlumePlan("full", (main, wide, every, sweep), cases.stand_ins)

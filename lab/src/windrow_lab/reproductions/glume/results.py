@@ -15,7 +15,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from windrow_lab.reproductions.cases import BEATS, PRINTED_WINS
-from windrow_lab.reproductions.glume.plan import RIVALS, VERSIONS, GlumePlan
+from windrow_lab.reproductions.glume.plan import BEAT_SWEEP, RIVALS, VERSIONS, GlumePlan
 from windrow_lab.reproductions.paper import TableResults, printed
 
 Floats = NDArray[np.float64]
@@ -61,6 +61,7 @@ class Enhancement:
     log: str
     length: str
     version: str
+    cap: int
     runs: int
     improved: int
     worsened: int
@@ -156,19 +157,37 @@ class GlumeResults(TableResults):
         return found
 
     def enhancements(self) -> list[Enhancement]:
-        """Section 5.3, with a cap of 16."""
+        """Section 5.3: every version under every cap."""
         logs = [log.name for log in self.plan.enhancements.logs]
         versions = [version for version in VERSIONS if version != "none"]
-        return [self._enhancement(*part) for part in product(logs, ("short", "long"), versions)]
+        lengths = ("short", "medium", "long")
+        caps = self.plan.enhancements.caps
+        return [self._enhancement(*part) for part in product(logs, lengths, versions, caps)]
 
-    def _enhancement(self, log: str, length: str, version: str) -> Enhancement:
+    def _enhancement(self, log: str, length: str, version: str, cap: int) -> Enhancement:
         names = [w.name for w in self.plan.enhancements.workflows if w.name.endswith(length)]
         pair = VERSIONS[version].name, VERSIONS["none"].name
-        gain = np.concatenate([self.gains(log, "accurate", 16, name, *pair) for name in names])
+        gain = np.concatenate([self.gains(log, "accurate", cap, name, *pair) for name in names])
         better = gain[gain > 0]
         worse = int((gain < 0).sum())
         mean = float(better.mean()) if len(better) else 0.0
-        return Enhancement(log, length, version, len(gain), len(better), worse, mean)
+        return Enhancement(log, length, version, cap, len(gain), len(better), worse, mean)
+
+    def beats(self) -> list[tuple[str, str, float, int, int, float]]:
+        """For each log, kind of requests and `beat`: wins of glume and of zhang, and the mean
+        improvement."""
+        names = self.workflows("")
+        there = {one.name for one in self.plan.campaigns[3].strategies}
+        sweep = {0.0: "glume"} | {
+            beat: one.name for beat, one in BEAT_SWEEP.items() if one.name in there
+        }
+        found = []
+        logs = [log.name for log in self.plan.cap_16.logs]
+        for log, requests, (beat, strategy) in product(logs, ("accurate", "actual"), sweep.items()):
+            gain = np.array([self.improvement(log, requests, 16, n, strategy) for n in names])
+            wins = int((gain >= BEATS).sum()), int((gain <= -BEATS).sum())
+            found.append((log, requests, beat, *wins, float(np.nanmean(gain))))
+        return found
 
     def averages(self) -> dict[tuple[str, str, str], dict[str, float]]:
         """For each cell of table 7.1 the mean improvement of each strategy over its workflows; none
