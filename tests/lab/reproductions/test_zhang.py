@@ -12,11 +12,12 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from windrow.errors import UserError
 from windrow.model.site import Site
 from windrow.strategies import Work, whole_seconds
 from windrow_lab.campaign.campaign import Campaign
 from windrow_lab.campaign.rows import KEY, SCHEMA, chunk_table
-from windrow_lab.reproductions.paper import Claim
+from windrow_lab.reproductions.paper import Claim, Wishes
 from windrow_lab.reproductions.zhang.claims import claims
 from windrow_lab.reproductions.zhang.plan import (
     CLUSTERS,
@@ -30,6 +31,7 @@ from windrow_lab.reproductions.zhang.plan import (
     Configuration,
     ZhangPlan,
     all_configurations,
+    plan_wished,
     plan_zhang,
     submission_times,
 )
@@ -358,3 +360,29 @@ def test_stand_ins_have_the_means_of_figure_11() -> None:
         assert ours.actual_load == pytest.approx(printed.actual_load, rel=0.01)
         assert ours.requested_load == pytest.approx(printed.requested_load, rel=0.01)
     assert printed_usage("KTH") is None
+
+
+def test_readings_change_logs_work_or_policy() -> None:
+    plan = plan_zhang(None, full=False, readings=("sessions", "small", "strict"))
+    assert plan.variant == "-sessions-small-strict"
+    assert plan.campaigns[0].rules[0].label == "easy-strict fcfs"
+    assert plan.configurations[-1].work_h == RUNNING_H[3]
+    assert dict(plan.logs[1].parameters) == {"session": "40", "session_most": "2000"}
+    assert "at once" in " ".join(plan.stand_ins)
+    with pytest.raises(UserError, match="unknown reading 'sesions'"):
+        plan_wished(Wishes(options={"reading": "sesions"}))
+
+
+@pytest.mark.slow
+def test_numbers_agree_within_the_tolerance_on_both_sides() -> None:
+    def said(cpu_s: dict[str, int]) -> list[Claim]:
+        return claims(made_up(PLAN, as_printed, cpu_s))
+
+    for giant_h, agrees in ((400, False), (550, True), (601, False)):
+        found = said({"individual": 1, "giant": giant_h * 3600, "zhang": 1})
+        assert find(found, "CPU hours of a giant job on Star").agrees is agrees
+    for giant, agrees in ((250, False), (290, True)):
+        found = said({"individual": 100, "giant": giant, "zhang": 250})
+        assert find(found, "CPU hours of giant over").agrees is agrees
+    waits = made_up(PLAN, lambda _c, _p, _w, s, _i: 100 if s == "zhang" else 100_000)
+    assert find(claims(waits), "hybrid removes").agrees is False, "99 % is not 70 %"
