@@ -168,10 +168,10 @@ def _usage_lines(log: Log) -> list[str]:
     usage = usage_of(log)
     known = accuracy_of(log)
     return [
-        f"in the mean: {usage.jobs_per_day:,.4g} jobs a day, of {usage.width:.3g} nodes and "
+        f"on average: {usage.jobs_per_day:,.4g} jobs a day, of {usage.width:.3g} nodes and "
         f"{usage.run_h:.3g} h, which request {usage.request_node_h:,.4g} node-hours",
         f"load as requested {usage.requested_load:.3f}, as used {usage.actual_load:.3f}",
-        f"requests: {known.over_request_h:.2f} h more than needed in the mean; jobs run for "
+        f"requests: {known.over_request_h:.2f} h more than needed on average; jobs run for "
         f"{percent(known.mean)} of what they request (half of them for at most "
         f"{percent(known.median)})",
     ]

@@ -65,5 +65,5 @@ def test_one_job_each_is_the_log_without_sessions() -> None:
 
 
 def test_a_mean_above_the_most_is_refused() -> None:
-    with pytest.raises(UserError, match="10 jobs in the mean cannot have at most 5"):
+    with pytest.raises(UserError, match="10 jobs on average cannot have at most 5"):
         generated("lublin", 10, session=10, session_most=5)

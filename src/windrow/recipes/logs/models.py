@@ -51,7 +51,7 @@ _USERS = Parameter(
 )
 
 _SESSION = Parameter(
-    "session", 1.0, "jobs that a user submits together in the mean; 1 is each alone", (1, 1000)
+    "session", 1.0, "jobs that a user submits together on average; 1 is each alone", (1, 1000)
 )
 _MOST = Parameter("session_most", 400, "the most jobs of a session", (1, 100_000))
 
@@ -159,7 +159,7 @@ def generate_log(
     mean = values.pop("session")
     most = values.pop("session_most")
     if mean > most:
-        raise UserError(f"a session of {mean:g} jobs in the mean cannot have at most {most}")
+        raise UserError(f"a session of {mean:g} jobs on average cannot have at most {most}")
     log = make(f"{model}-{seed}", draw, nodes=size, jobs=jobs, days=days, **values)
     return in_sessions(log, draw("sessions"), mean=mean, most=most, users=values["users"])
 
