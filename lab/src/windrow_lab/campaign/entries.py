@@ -102,16 +102,19 @@ def logs(table: TomlTable, words: str) -> Iterator[LogSource]:
         kind: type[LogSource] = resolve_name(_AS_THESIS) if table.truth("as_thesis") else LogSource
         for path, default in _files(table):
             yield kind(_named(table, default, words), path=path, nodes=nodes)
-        return
+    else:
+        yield _drawn_log(table, words, nodes)
+
+
+def _drawn_log(table: TomlTable, words: str, nodes: int | None) -> LogSource:
     model = table.text("model")
     seed = cast(int, table.whole("seed", 0, 0, SEED_MAX))
     days = table.take("days")
     if days is not None and not is_number(days):
         raise table.fault("days", "must be a number")
     name = _named(table, model, words)
-    yield LogSource(
-        name, model=model, seed=seed, days=days, nodes=nodes, parameters=as_texts(table.rest())
-    )
+    parameters = as_texts(table.rest())
+    return LogSource(name, model=model, seed=seed, days=days, nodes=nodes, parameters=parameters)
 
 
 def workflows(table: TomlTable, words: str) -> Iterator[WorkflowSource]:
@@ -120,7 +123,11 @@ def workflows(table: TomlTable, words: str) -> Iterator[WorkflowSource]:
     if "file" in table.values:
         for path, default in _files(table):
             yield WorkflowSource(_named(table, default, words), path=path)
-        return
+    else:
+        yield _drawn_workflow(table, words)
+
+
+def _drawn_workflow(table: TomlTable, words: str) -> WorkflowSource:
     recipe = table.text("recipe")
     if recipe in WORKFLOW_RECIPES:
         default_tasks = WORKFLOW_RECIPES[recipe].default_tasks
@@ -131,7 +138,7 @@ def workflows(table: TomlTable, words: str) -> Iterator[WorkflowSource]:
     seed = cast(int, table.whole("seed", 0, 0, SEED_MAX))
     given = (_named(table, recipe, words), "", recipe, tasks, work_s, seed)
     parameters = as_texts(table.rest())
-    yield RecipeWorkflow(*given, parameters) if parameters else WorkflowSource(*given)
+    return RecipeWorkflow(*given, parameters) if parameters else WorkflowSource(*given)
 
 
 def _one_of(table: TomlTable, first: str, second: str) -> None:

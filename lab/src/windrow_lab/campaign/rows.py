@@ -68,17 +68,25 @@ def chunk_table(chunk: Chunk) -> pa.Table:
     site = Site.of(warm[chunk.seeds[0]][0].nodes, cap=chunk.cap)
     work = Work(workflow, whole_seconds(workflow), site)
     times = list(enumerate(chunk.submit_s))
-    rows: list[Row] = []
-    for strategy, seed, (i, submit_s) in product(chunk.strategies, chunk.seeds, times):
-        row = _key(chunk, strategy, seed, submit_s) | {"tasks": len(workflow)}
-        began = time.perf_counter()
-        try:
-            row |= _figures(chunk, work, strategy, warm[seed][i].clone(), seed, submit_s)
-        except _FAULTS as fault:
-            row["error"] = f"{type(fault).__name__}: {fault}"
-        row["wall_s"] = time.perf_counter() - began
-        rows.append(row)
+    rows = [
+        _row(chunk, work, strategy, warm[seed][i], seed, submit_s)
+        for strategy, seed, (i, submit_s) in product(chunk.strategies, chunk.seeds, times)
+    ]
     return pa.Table.from_pylist(rows, schema=SCHEMA)
+
+
+def _row(
+    chunk: Chunk, work: Work, strategy: Strategy, warm: Cluster, seed: int, submit_s: int
+) -> Row:
+    """What one trial gives, or why it failed."""
+    row = _key(chunk, strategy, seed, submit_s) | {"tasks": len(work.workflow)}
+    began = time.perf_counter()
+    try:
+        row |= _figures(chunk, work, strategy, warm.clone(), seed, submit_s)
+    except _FAULTS as fault:
+        row["error"] = f"{type(fault).__name__}: {fault}"
+    row["wall_s"] = time.perf_counter() - began
+    return row
 
 
 def _key(chunk: Chunk, strategy: Strategy, seed: int, submit_s: int) -> Row:

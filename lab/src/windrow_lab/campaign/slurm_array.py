@@ -71,8 +71,7 @@ def submit_array(
     if not shards:
         return None
     script = place / "array.sh"
-    text = script_text(Path(campaign_file).absolute(), store.folder.absolute(), chosen)
-    replace_text(script, text)
+    replace_text(script, script_text(Path(campaign_file).absolute(), place.parent, chosen))
     array = ArrayJob(_submitted(script, sweep.name, shards, options), chosen, tuple(shards))
     replace_text(place / "array.json", json.dumps(asdict(array)))
     return array

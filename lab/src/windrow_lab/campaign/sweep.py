@@ -11,6 +11,7 @@ front.
 """
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -117,17 +118,22 @@ def read_results(folder: str | Path) -> SweepResults:
             f"{place}: no campaign was run there (it has no {MANIFEST}); give the folder of --out"
         )
     name, parts = _manifest(path)
-    files = [(part, place / "chunks" / chunk) for part in parts for chunk in part.chunks]
+    rows, is_complete = _finished(place / "chunks", parts)
+    table_path = None
+    if is_complete:
+        table_path = place / f"{name}.parquet"
+        _keep_table(table_path, rows)
+    return SweepResults(name, place, sum(p.trials for p in parts), rows, table_path)
+
+
+def _finished(chunks: Path, parts: Sequence[PartFiles]) -> tuple[pa.Table, bool]:
+    """The rows of all chunks that are there, and whether these are all."""
+    files = [(part, chunks / chunk) for part in parts for chunk in part.chunks]
     there = [(part, file) for part, file in files if file.is_file()]
     tables = [_labelled(read_rows(file), part) for part, file in there]
     order = [(column, "ascending") for column in SWEEP_KEY]
     rows = pa.concat_tables([SWEEP_SCHEMA.empty_table(), *tables]).sort_by(order)
-    if len(there) == len(files):
-        table_path = place / f"{name}.parquet"
-        _keep_table(table_path, rows)
-    else:
-        table_path = None
-    return SweepResults(name, place, sum(p.trials for p in parts), rows, table_path)
+    return rows, len(there) == len(files)
 
 
 def _keep_table(path: Path, rows: pa.Table) -> None:

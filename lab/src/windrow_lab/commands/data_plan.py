@@ -14,6 +14,7 @@ from windrow.model import format_duration
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
+    from windrow_lab.storage.flows import Played
     from windrow_lab.storage.plan import DataPlan
 
 _BARS = " ▁▂▃▄▅▆▇█"
@@ -76,16 +77,21 @@ def _blocks(plan: DataPlan) -> Iterator[RenderableType]:
 
 def _bars(plan: DataPlan) -> list[str]:
     """A line for each allocation that ends, all on one scale of time; full height is all nodes."""
+    span = max(option.runs[0].time_s for option in plan.ending)
+    lines = [
+        f"{option.allocation:<11} {_bar(option.runs[0], span, plan.where.nodes)}"
+        for option in plan.ending
+    ]
+    return [*lines, f"{'':<11} 0{format_duration(span):>{_WIDTH - 1}}"]
+
+
+def _bar(run: Played, span_s: float, nodes: int) -> str:
+    """How much of the nodes is at work over time."""
     import numpy as np
 
     from windrow.report.plot import averages
     from windrow_lab.storage.plan import busy_nodes
 
-    span = max(option.runs[0].time_s for option in plan.ending)
-    edges = np.linspace(0, span, _WIDTH + 1)
-    lines = []
-    for option in plan.ending:
-        shares = averages(*busy_nodes(option.runs[0]), edges) / plan.where.nodes
-        heights = np.ceil(np.clip(shares, 0, 1) * (len(_BARS) - 1) - 1e-9).astype(int)
-        lines.append(f"{option.allocation:<11} {''.join(_BARS[height] for height in heights)}")
-    return [*lines, f"{'':<11} 0{format_duration(span):>{_WIDTH - 1}}"]
+    shares = averages(*busy_nodes(run), np.linspace(0, span_s, _WIDTH + 1)) / nodes
+    heights = np.ceil(np.clip(shares, 0, 1) * (len(_BARS) - 1) - 1e-9).astype(int)
+    return "".join(_BARS[height] for height in heights)

@@ -165,10 +165,7 @@ def _show(args: argparse.Namespace, grid: Grid) -> int:
         "mean_s_per_byte": grid.mean_s_per_byte,
     }
     if args.json:
-        clusters = [
-            {"name": c.name, "nodes": c.nodes, "speed": c.speed, **c.attributes}
-            for c in grid.clusters
-        ]
+        clusters = [cluster.table() for cluster in grid.clusters]
         terminal.print_json(figures | {"cluster_list": clusters})
         return 0
     rows = [(name.replace("_", " "), f"{value:,.6g}") for name, value in figures.items()]

@@ -52,6 +52,10 @@ class GridCluster:
                 f"cluster {self.name!r} has a speed of {self.speed}; it must be a number above 0"
             )
 
+    def table(self) -> dict[str, str | float]:
+        """As a file has it."""
+        return {"name": self.name, "nodes": self.nodes, "speed": self.speed, **self.attributes}
+
 
 @dataclass(frozen=True, eq=False)
 class Grid:

@@ -168,9 +168,7 @@ def amount(value: float | str, key: str) -> float:
 
 def write_grid(grid: Grid, path: AnyPath) -> None:
     """Write the grid as `.toml` or `.json`. The file appears complete or not at all."""
-    rows = [
-        {"name": c.name, "nodes": c.nodes, "speed": c.speed, **c.attributes} for c in grid.clusters
-    ]
+    rows = [cluster.table() for cluster in grid.clusters]
     top = {
         "reference_speed": grid.reference_speed,
         "latency_s": grid.latency_s.tolist(),

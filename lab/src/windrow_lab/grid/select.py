@@ -332,10 +332,7 @@ class _Selector:
         bag = of_set[up] * count + seed
         if sets * count > _MOST:
             return up, bag
-        # Of bags of the same one cluster the first will do: most are such.
-        alone = np.bincount(bag)[bag] == 1
-        before = np.cumsum(alone) - alone
-        kept = ~alone | (before == before[first][up])
+        kept = _without_twins(up, bag, first)
         return up[kept], bag[kept]
 
     @cached_property
@@ -348,6 +345,15 @@ class _Selector:
         kept = np.array(sorted(alike.values()))
         clusters, seeds = np.nonzero(near[kept].T)
         return np.searchsorted(clusters, np.arange(len(near) + 1)), kept[seeds]
+
+
+def _without_twins(up: Ints, bag: Ints, first: Ints) -> Bools:
+    """Of bags of the same one cluster the first will do: most are such. `first`: where the bags of
+    each cluster begin."""
+    alone = np.bincount(bag)[bag] == 1
+    before = np.cumsum(alone) - alone
+    kept: Bools = ~alone | (before == before[first][up])
+    return kept
 
 
 def _highest(layer: _Layer, ranks: Floats) -> tuple[Ints, Floats]:

@@ -34,17 +34,20 @@ BASELINES = {
 
 def exact() -> Iterator[tuple[str, float]]:
     """How wide each allocation is, and at what size of volumes it ends, in percent of the space."""
-    space = WHERE.storage
-    yield "4.9", float(possible(PipelineWorkload(3, 3, 49, 24), 100) == (MINIMAL,))
-    yield (
-        "4.9 one",
-        float(len({least_storage(one, PipelineWorkload(1, 1, 49, 24)) for one in ALLOCATIONS})),
-    )
+    small = PipelineWorkload(3, 3, 49, 24)
+    yield "4.9", float(possible(small, 100) == (MINIMAL,))
+    least = {least_storage(one, PipelineWorkload(1, 1, 49, 24)) for one in ALLOCATIONS}
+    yield "4.9 one", float(len(least))
     for name, work in BASELINES.items():
         for one in ALLOCATIONS:
-            yield f"V {name} {one}", float(at_once(one, work, space))
+            yield f"V {name} {one}", float(at_once(one, work, WHERE.storage))
             for field in ("batch", "private"):
-                none, single = (
-                    least_storage(one, replace(work, **{field: size})) for size in (0, 1)
-                )
-                yield f"end {field} {name} {one}", 100 * ((space - none) // (single - none)) / space
+                yield f"end {field} {name} {one}", _end(one, work, field)
+
+
+def _end(allocation: str, work: PipelineWorkload, field: str) -> float:
+    """The greatest size of these volumes for which there is space, in percent of all of it."""
+    space = WHERE.storage
+    none = least_storage(allocation, replace(work, **{field: 0}))
+    single = least_storage(allocation, replace(work, **{field: 1}))
+    return 100 * ((space - none) // (single - none)) / space

@@ -99,22 +99,28 @@ def _all_findings(results: ForesightResults) -> list[str]:
 
 
 def _findings(group: CellGroup) -> Iterator[str]:
+    name = group.name
+    yield _overall(group)
+    if group.is_printed:
+        lost_in_print = [(text, c) for text, c in group.cells if c.glume_loses_in_print]
+        yield _where("Where glume loses to zhang in print", lost_in_print, name)
+    if name == OURS and (lost := [(text, c) for text, c in group.cells if c.glume_loses]):
+        yield _where(f"{group.title}, and glume loses to zhang here", lost, name)
+
+
+def _overall(group: CellGroup) -> str:
+    """Makespans and node-hours over all cells of the group."""
     cells = [cell for _, cell in group.cells]
     name = group.name
     within = count([cell.is_within(name) for cell in cells])
     ahead = percent(fmean(cell.against(name, cell.best) for cell in cells))
     cheap = count([cell.is_cheap(name) for cell in cells])
     dearest = max(cell.cost(name) for cell in cells)
-    yield (
+    return (
         f"{group.title}: at most 1 % above the best fixed strategy in {within} "
         f"cells, {ahead} on average; at most {COST} times the node-hours of glume in "
         f"{cheap}, {dearest:.2f} times in the worst."
     )
-    if group.is_printed:
-        lost_in_print = [(text, c) for text, c in group.cells if c.glume_loses_in_print]
-        yield _where("Where glume loses to zhang in print", lost_in_print, name)
-    if name == OURS and (lost := [(text, c) for text, c in group.cells if c.glume_loses]):
-        yield _where(f"{group.title}, and glume loses to zhang here", lost, name)
 
 
 def _where(place: str, cells: Sequence[tuple[str, RunsCell]], name: str) -> str:

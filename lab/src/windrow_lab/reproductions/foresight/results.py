@@ -228,14 +228,7 @@ def _figures(row: Mapping[str, object]) -> RunFigures:
 
 
 def _cells(rows: Iterable[Mapping[str, object]], length: Callable[[str], str]) -> list[RunsCell]:
-    by_cell: dict[Key, dict[str, dict[Run, RunFigures]]] = {}
-    for row in rows:
-        workflow = str(row["workflow"])
-        key = (str(row["log"]), str(row["requests"]), str(row["policy"]), length(workflow))
-        runs = by_cell.setdefault(key, {}).setdefault(str(row["strategy"]), {})
-        if row["error"] is None:
-            at = cast(int, row["submit_s"])
-            runs[workflow, at, cast(int, row["seed"])] = _figures(row)
+    by_cell = _by_cell(rows, length)
     order = [*LENGTHS, "all"]
     cells = []
     for key in sorted(by_cell, key=lambda key: (*key[:3], order.index(key[3]))):
@@ -243,6 +236,21 @@ def _cells(rows: Iterable[Mapping[str, object]], length: Callable[[str], str]) -
         if any(shared.values()):
             cells.append(RunsCell(*key, shared))
     return cells
+
+
+def _by_cell(
+    rows: Iterable[Mapping[str, object]], length: Callable[[str], str]
+) -> dict[Key, dict[str, dict[Run, RunFigures]]]:
+    """The runs that did not fail, by cell and strategy."""
+    found: dict[Key, dict[str, dict[Run, RunFigures]]] = {}
+    for row in rows:
+        workflow = str(row["workflow"])
+        key = (str(row["log"]), str(row["requests"]), str(row["policy"]), length(workflow))
+        runs = found.setdefault(key, {}).setdefault(str(row["strategy"]), {})
+        if row["error"] is None:
+            at = cast(int, row["submit_s"])
+            runs[workflow, at, cast(int, row["seed"])] = _figures(row)
+    return found
 
 
 def _shared_runs(

@@ -209,12 +209,8 @@ def _shown(name: str) -> str:
 def frontier(cell: RunsCell) -> str:
     """A figure of mean makespans over mean node-hours."""
     names = _by_objective(cell)
-    costs = [cell.node_h(name) for name in names]
-    spans = [cell.makespan_s(name) / 3600 for name in names]
-    most_h = _FAR * min(costs)
-    most_span = _FAR * min(spans)
-    places = list(zip(costs, spans, strict=True))
-    near = [(min(cost, most_h), min(span, most_span)) for cost, span in places]
+    places = [(cell.node_h(name), cell.makespan_s(name) / 3600) for name in names]
+    near = _nearer(places)
 
     def draw(axes: Axes) -> None:
         axes.plot(*zip(*sorted(near[: 1 + len(OBJECTIVES)]), strict=True), linewidth=1)
@@ -230,6 +226,13 @@ def frontier(cell: RunsCell) -> str:
         beyond = ", ".join(_shown(name) for name in cell.names if name in far)
         caption += f" At the edge, beyond the scale: {beyond}."
     return chart(draw, caption, height=4, x="mean node-hours", y="mean makespan, hours")
+
+
+def _nearer(places: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
+    """The same, but none farther out than the edge of the picture."""
+    most_h = _FAR * min(cost for cost, _ in places)
+    most_span = _FAR * min(span for _, span in places)
+    return [(min(cost, most_h), min(span, most_span)) for cost, span in places]
 
 
 def _label(cell: RunsCell) -> str:

@@ -48,14 +48,19 @@ def _figure_5_2(r: GlumeResults) -> dict[str, float | None]:
     runs = [r.runs["KTH", "accurate", 128, name, "zhang"] for name in names]
     alone = np.concatenate([run.individually for run in runs])
     gains = np.concatenate([r.gains("KTH", "accurate", 128, name, "individual") for name in names])
-    one_job = _means(r, "KTH", 128, "-250-", "one-job")
-    by_level = _means(r, "KTH", 128, "-250-", "level-by-level")
     return {
         "individual_better": len(better),
         "individual_better_mean": float(better.mean()) if len(better) else None,
         "individual_better_most": float(better.max()) if len(better) else None,
         "zhang_task_by_task": _share(alone),
         "zhang_beats_individual": _share(gains[~alone] < 0) if len(gains) == len(alone) else None,
+    } | _of_whole_levels(r)
+
+
+def _of_whole_levels(r: GlumeResults) -> dict[str, float | None]:
+    one_job = _means(r, "KTH", 128, "-250-", "one-job")
+    by_level = _means(r, "KTH", 128, "-250-", "level-by-level")
+    return {
         "one_job_similar": int((one_job > -BEATS).sum()),
         "level_by_level_better": int((by_level >= BEATS).sum()),
     }

@@ -146,14 +146,19 @@ def report(plan: paper.PaperPlan, found: Sequence[Any]) -> paper.Report:
         paper.Gallery("Figures 5.7 to 5.10", "", [paper.Picture(drawn)]),
         paper.Listing("What is ours", _TEXTS["ours"]),
     ]
-    told = {
+    words = [paper.claims_words(said)]
+    kept = _kept(said, runs)
+    return _TEXTS.report(plan, words, parts, kept, runs=len(runs), seeds=len(ours.seeds))
+
+
+def _kept(said: Sequence[paper.Claim], runs: Sequence[Timed]) -> dict[str, Any]:
+    """What stands beside the page, for programs."""
+    return {
         "agree": sum(c.agrees is True for c in said),
         "differ": sum(c.agrees is False for c in said),
         "claims": [asdict(c) for c in said],
         "runs": [asdict(run) for run in runs],
     }
-    words = [paper.claims_words(said)]
-    return _TEXTS.report(plan, words, parts, told, runs=len(runs), seeds=len(ours.seeds))
 
 
 def _on_logs(logs: Results) -> Iterator[Block]:

@@ -67,19 +67,24 @@ def findings(results: IlyushkinResults) -> list[str]:
     agree = [_agrees(results, p, w) for p in POLICIES for w in WORKLOADS]
     pairs = [*_ordered_pairs(results)]
     missed = max(p.most_missed for p in results.pictures.parallelism)
-    means = {
-        kind: float(np.mean([d.figures.slowdown for d in results.duels if d.estimates == kind]))
-        for kind in ("", "exact", "noisy", "learned")
-    }
-    due = ", ".join(f"{mean:.2f} with {kind} estimates" for kind, mean in means.items() if kind)
     return [
         f"Table I: {sum(agree)} of {len(agree)} maximal utilizations within {NEAR} of print.",
         f"Of the pairs of policies that print tells apart on a workload, {sum(pairs)} of "
         f"{len(pairs)} come in the same order here.",
         f"Figure 2: tokens miss the exact level of parallelism by at most {missed} processors.",
-        f"At {UTILIZATION} on the mixture, mean slowdown {means['']:.2f} under bf; under due "
-        f"{due}.",
+        _due(results),
     ]
+
+
+def _due(results: IlyushkinResults) -> str:
+    """Mean slowdowns with and without due dates."""
+    means = {
+        kind: float(np.mean([d.figures.slowdown for d in results.duels if d.estimates == kind]))
+        for kind in ("", "exact", "noisy", "learned")
+    }
+    due = ", ".join(f"{mean:.2f} with {kind} estimates" for kind, mean in means.items() if kind)
+    plain = f"mean slowdown {means['']:.2f} under bf"
+    return f"At {UTILIZATION} on the mixture, {plain}; under due {due}."
 
 
 def _ordered_pairs(results: IlyushkinResults) -> Iterator[bool]:
