@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 
 pytest.importorskip("snakemake", reason="no Snakemake is installed")
@@ -21,4 +23,4 @@ class TestWorkflows(TestWorkflowsLocalStorageBase):
         return "windrow"
 
     def get_executor_settings(self) -> ExecutorSettings:
-        return ExecutorSettings()
+        return ExecutorSettings(on=os.environ.get("WINDROW_TEST_ON", "local"))

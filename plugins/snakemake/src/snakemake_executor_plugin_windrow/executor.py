@@ -286,6 +286,7 @@ class Executor(RemoteExecutor):
         }
         hold = api.hold_tasks(
             made,
+            first=_remember,
             who=f"snakemake, process {os.getpid()}",
             keep_s=said.hold,
             name=Path(self.workflow.main_snakefile).stem,
@@ -301,8 +302,6 @@ class Executor(RemoteExecutor):
 
     def _adopt(self, hold: api.Hold) -> None:
         self._hold = hold
-        _HERE.mkdir(parents=True, exist_ok=True)
-        _RUN.write_text(hold.run.name)
         watch = hold.run.watch()
         self._take_in(watch)  # what is past, before the other thread looks
         self._watch = watch
@@ -408,6 +407,12 @@ class Executor(RemoteExecutor):
             f"windrow: {name} keeps running: windrow watch {name}; windrow cancel {name} stops it; "
             "snakemake --rerun-incomplete attaches to it"
         )
+
+
+def _remember(run: Path) -> None:
+    """Before any task can run: an invocation that is killed must leave none that is not known."""
+    _HERE.mkdir(parents=True, exist_ok=True)
+    _RUN.write_text(run.name)
 
 
 def _external(find: Any, job: Any) -> list[str]:
