@@ -73,6 +73,7 @@ bench: $(VENV)/ready-dev  ## speed, compared with the alternatives
 	$(BIN)/python bench/light.py
 	$(BIN)/python bench/tracers.py
 	$(BIN)/python bench/flows.py
+	$(BIN)/python bench/handing_over.py
 
 prove: $(VENV)/ready-dev  ## what takes longer than tests may; writes bench/proof.md; about an hour, or PARTS="hour cases"
 	sh tests/slurm/install

@@ -9,8 +9,8 @@ an interrupted bench continues where it was.
 
 Rule 1: each cell has a Slurm of its own, started afresh, with accounts; others load it from the same
 second on (`shared_load`), as another user. The way comes `LEAD_S` later, as an ordinary user.
-Rule 2: before a cell the machine must be quiet: a load under 0.5, waited for this many minutes; what it
-was is kept, and told if it was more.
+Rule 2: before a cell the machine must be quiet (`cells`); what its load was is kept, and told if it
+was more.
 Rule 3: a makespan counts from the command to the end of the last task. Billed are the cores that
 accounts say the user's jobs had, for as long as these had them. RPCs are the user's, by sdiag.
 Rule 4: `start` is what a way spends before tasks run: from the command to its first job, and from the
@@ -25,7 +25,6 @@ from __future__ import annotations
 
 import argparse
 import fnmatch
-import json
 import math
 import os
 import re
@@ -37,7 +36,7 @@ import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean, stdev
 
@@ -50,6 +49,7 @@ from tests.slurm.cluster import ClusterError, SlurmCluster, missing  # noqa: E40
 from tests.slurm.shared import USER  # noqa: E402
 from tests.slurm.test_slurm_sites import copy_compiled  # noqa: E402
 
+from bench.cells import QUIET, Cells, commit  # noqa: E402
 from bench.pays import started  # noqa: E402
 from bench.pays_tables import markdown  # noqa: E402
 from bench.progress import Progress  # noqa: E402
@@ -64,7 +64,6 @@ LEAD_S = 60
 LONGEST_S = 3600
 JOBS = 400
 """Of the load: more than come in the time of the longest cell, at either site."""
-QUIET = 0.5
 STUDENT = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262)
 """Student's 97.5 % quantiles for 1, 2, ... degrees of freedom; for more, the last is too wide."""
 EXPECTED_S = {10: 300.0, 60: 700.0, 500: 1800.0}
@@ -124,81 +123,36 @@ def chosen(globs: Sequence[str]) -> list[Cell]:
     return found
 
 
-class Bench:
-    """Runs cells, and keeps what comes of them."""
+def _measured(cell: Cell, loadavg: float, progress: Progress) -> Result:
+    work = draw_work(cell.tasks, cell.seed)
+    with closing(started(settings(cell.site))) as cluster, room() as folder:
+        arriving = Arriving(cluster, draw(cell.site, cell.seed, JOBS))
+        packages = snakemake_packages() if cell.way == "snakemake" else folder
+        place = Place(folder, cell.site, _windrow(cluster), packages)
+        prepare(folder)
+        argv = WAYS[cell.way](work, place)
+        give(folder)
+        arriving.start()
+        try:
+            time.sleep(LEAD_S)
+            cluster.run("sdiag", "--reset")
+            begun_s = time.time()
+            run_way(argv, cluster, folder, len(work.tasks), progress, begun_s)
+            if arriving.error:
+                raise ClusterError(f"the load stopped: {arriving.error}")
+        finally:
+            arriving.stop()
+        return _result(cluster, folder, work, begun_s, loadavg, arriving.late_s)
 
-    def __init__(self, keep: Path, quiet_for_min: float) -> None:
-        self.keep = keep
-        self.quiet_for_s = 60 * quiet_for_min
-        keep.mkdir(parents=True, exist_ok=True)
 
-    def file(self, cell: Cell) -> Path:
-        """Where the result of a cell is kept."""
-        return self.keep / f"{cell.name}.json"
-
-    def result(self, cell: Cell) -> Result | None:
-        """What is kept of it."""
-        if not self.file(cell).exists():
-            return None
-        return Result(**json.loads(self.file(cell).read_text()))
-
-    def all(self, cells: Sequence[Cell]) -> list[Cell]:
-        """Run those that are missing; the ones that failed."""
-        missing_ones = [cell for cell in cells if self.result(cell) is None]
-        progress = Progress({cell.name: EXPECTED_S[cell.tasks] for cell in missing_ones})
-        lost = []
-        for cell in missing_ones:
-            progress.part(cell.name)
-            try:
-                found = self._measured(cell, progress)
-            except (ClusterError, ChildProcessError, subprocess.SubprocessError) as error:
-                lost.append(cell)
-                print(f"{cell.name}: lost: {error}", file=sys.stderr, flush=True)
-                continue
-            part = self.file(cell).with_suffix(".part")
-            part.write_text(json.dumps(asdict(found), indent=1))
-            part.rename(self.file(cell))
-            progress.say(f"{found.makespan_s:.0f} s")
-        progress.finish()
-        return lost
-
-    def _measured(self, cell: Cell, progress: Progress) -> Result:
-        loadavg = self._quiet(progress)
-        work = draw_work(cell.tasks, cell.seed)
-        with closing(started(settings(cell.site))) as cluster, _room() as folder:
-            arriving = Arriving(cluster, draw(cell.site, cell.seed, JOBS))
-            place = Place(folder, cell.site, _windrow(cluster), self._snakemake(cell))
-            prepare(folder)
-            argv = WAYS[cell.way](work, place)
-            _give(folder)
-            arriving.start()
-            try:
-                time.sleep(LEAD_S)
-                cluster.run("sdiag", "--reset")
-                begun_s = time.time()
-                _run(argv, cluster, place, work, progress, begun_s)
-                if arriving.error:
-                    raise ClusterError(f"the load stopped: {arriving.error}")
-            finally:
-                arriving.stop()
-            return _result(cluster, folder, work, begun_s, loadavg, arriving.late_s)
-
-    def _quiet(self, progress: Progress) -> float:
-        """Wait until the machine has nothing else to do, or patience ends; its load then."""
-        end = time.monotonic() + self.quiet_for_s
-        while (loadavg := os.getloadavg()[0]) >= QUIET and time.monotonic() < end:
-            progress.say(f"waits for a quiet machine; its load is {loadavg:.1f}")
-            time.sleep(min(10.0, max(0.1, end - time.monotonic())))
-        return loadavg
-
-    def _snakemake(self, cell: Cell) -> Path:
-        """Snakemake's packages, installed on first use."""
-        folder = ROOT / "bench" / ".peers" / "snakemake"
-        if cell.way == "snakemake" and not (folder / "ready").exists():
-            install = ("-m", "pip", "install", "--quiet", "--upgrade", f"--target={folder}")
-            subprocess.run([sys.executable, *install, *SNAKEMAKE], check=True, capture_output=True)
-            (folder / "ready").touch()
-        return folder
+def snakemake_packages() -> Path:
+    """Snakemake's packages, installed on first use."""
+    folder = ROOT / "bench" / ".peers" / "snakemake"
+    if not (folder / "ready").exists():
+        install = ("-m", "pip", "install", "--quiet", "--upgrade", f"--target={folder}")
+        subprocess.run([sys.executable, *install, *SNAKEMAKE], check=True, capture_output=True)
+        (folder / "ready").touch()
+    return folder
 
 
 def _windrow(cluster: SlurmCluster) -> tuple[str, ...]:
@@ -206,7 +160,7 @@ def _windrow(cluster: SlurmCluster) -> tuple[str, ...]:
 
 
 @contextmanager
-def _room() -> Iterator[Path]:
+def room() -> Iterator[Path]:
     """A folder of the ordinary user, with what has been compiled."""
     folder = Path(tempfile.mkdtemp(prefix="windrow-shared-nodes-", dir="/tmp"))
     try:
@@ -216,7 +170,7 @@ def _room() -> Iterator[Path]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _give(folder: Path) -> None:
+def give(folder: Path) -> None:
     subprocess.run(["chown", "-R", USER, folder], check=True)
 
 
@@ -234,30 +188,32 @@ def _environment(cluster: SlurmCluster, folder: Path) -> dict[str, str]:
     return {**cluster.env, **python_path(), **private(folder), **own, **path}
 
 
-def _run(
+def run_way(
     argv: Sequence[str],
     cluster: SlurmCluster,
-    place: Place,
-    work: Work,
+    folder: Path,
+    tasks: int,
     progress: Progress,
     begun_s: float,
+    more: Mapping[str, str] | None = None,
 ) -> None:
-    """Run the way until each task has ended, or it takes too long. What it said is in `said`."""
-    env = _environment(cluster, place.folder)
-    with (place.folder / "said").open("wb") as said:
+    """Run the way in its folder until so many tasks have ended, or it takes too long. What it said
+    is in `said`. `more`: variables for it."""
+    env = {**_environment(cluster, folder), **(more or {})}
+    with (folder / "said").open("wb") as said:
         way = subprocess.Popen(
-            argv, cwd=place.folder, env=env, stdout=said, stderr=said, start_new_session=True
+            argv, cwd=folder, env=env, stdout=said, stderr=said, start_new_session=True
         )
     told = -1
     try:
-        while (done := _done(place.folder)) < len(work.tasks) and time.time() < begun_s + LONGEST_S:
-            if way.poll() is not None and not _has_jobs(cluster):
+        while (done := _done(folder)) < tasks and time.time() < begun_s + LONGEST_S:
+            if way.poll() is not None and not has_jobs(cluster):
                 time.sleep(1)
-                if _done(place.folder) < len(work.tasks):
-                    text = (place.folder / "said").read_text(errors="replace")
+                if _done(folder) < tasks:
+                    text = (folder / "said").read_text(errors="replace")
                     raise ChildProcessError(f"it ended early, {way.returncode}: {text[-2000:]}")
             if done != told:
-                progress.say(f"{done} of {len(work.tasks)} tasks")
+                progress.say(f"{done} of {tasks} tasks")
             told = done
             time.sleep(1)
         way.wait(timeout=120)
@@ -273,7 +229,7 @@ def _done(folder: Path) -> int:
     return len(list((folder / "done").iterdir()))
 
 
-def _has_jobs(cluster: SlurmCluster) -> bool:
+def has_jobs(cluster: SlurmCluster) -> bool:
     return bool(cluster.run("squeue", "-h", "-u", USER))
 
 
@@ -284,10 +240,10 @@ def _result(
     rows = [file.read_text().split() for file in ran if file.exists()]
     is_cut = len(rows) < len(work.tasks)
     ended_s = begun_s + LONGEST_S if is_cut else max(float(end) for _, _, end in rows)
-    rpcs = _rpcs(cluster)
+    rpcs = rpcs_of(cluster)
     cluster.run("scancel", "-u", USER)
-    cluster.wait(lambda: not _has_jobs(cluster), "an end of the user's jobs", "slurmctld")
-    jobs = _accounts(cluster)
+    cluster.wait(lambda: not has_jobs(cluster), "an end of the user's jobs", "slurmctld")
+    jobs = accounts_of(cluster)
     firsts: dict[str, float] = {}
     for job, at_s, _ in rows:
         firsts[job] = min(firsts.get(job, math.inf), float(at_s))
@@ -304,18 +260,11 @@ def _result(
         is_cut=is_cut,
         loadavg=loadavg,
         late_s=round(late_s, 1),
-        commit=_commit(),
+        commit=commit(),
     )
 
 
-def _commit() -> str:
-    argv = ["git", "describe", "--always", "--dirty"]
-    return subprocess.run(
-        argv, cwd=ROOT, capture_output=True, text=True, check=False
-    ).stdout.strip()
-
-
-def _rpcs(cluster: SlurmCluster) -> int:
+def rpcs_of(cluster: SlurmCluster) -> int:
     """What the user has asked since the last reset."""
     by_user = cluster.run("sdiag").partition("statistics by user")[2]
     found = re.search(rf"^\s*{USER}\s.*?count:(\d+)", by_user, re.M)
@@ -332,7 +281,7 @@ class Past:
     cores: int
 
 
-def _accounts(cluster: SlurmCluster) -> dict[str, Past]:
+def accounts_of(cluster: SlurmCluster) -> dict[str, Past]:
     """The user's jobs that have run, by number."""
     env = {**cluster.env, "SLURM_TIME_FORMAT": "%s"}
     fields = "JobIDRaw,Submit,Start,ElapsedRaw,AllocCPUS,State"
@@ -452,7 +401,9 @@ def main() -> int:
     parser.add_argument("--list", action="store_true", help="cells, and which have run")
     parser.add_argument("--table", action="store_true", help="of what has run; nothing runs")
     given = parser.parse_args()
-    bench = Bench(given.keep, given.quiet_for)
+    bench = Cells(
+        given.keep, given.quiet_for, Result, _measured, lambda cell: EXPECTED_S[cell.tasks]
+    )
     cells = chosen(given.cells)
     if not cells:
         print("shared_nodes: no such cell; --list names them", file=sys.stderr)

@@ -14,7 +14,7 @@ import secrets
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from html import escape
 from pathlib import Path
@@ -51,7 +51,7 @@ from windrow.app.runs import (
 from windrow.app.stopping import stop_run
 from windrow.app.task_names import chosen_tasks, task_number
 from windrow.app.watching import Event, Watch
-from windrow.errors import UserError
+from windrow.errors import UserError, WindrowError
 from windrow.formats.disk import replace_text
 from windrow.model import NodeShape, is_never
 from windrow.queues.port import QueueError
@@ -380,6 +380,12 @@ class Run:
         """The run as it is on disk now."""
         return closing(RunView(self._paths, asks_agents=True))
 
+    @property
+    def trouble(self) -> str:
+        """Why the run gave up, as where a site takes none of its jobs; empty if it did not."""
+        with self._look() as told:
+            return told.story.trouble
+
     def wait(self, timeout: float | None = None) -> RunState:
         """Wait until no process manages it; how it stands then. TimeoutError after `timeout`
         seconds."""
@@ -571,6 +577,19 @@ class Hold:
     def is_over(self) -> bool:
         """Whether the run has been stopped, or this hold was not renewed in time."""
         return self._holder.is_over
+
+    def revive(self) -> None:
+        """See to it that a process manages the run: one that was killed is replaced. UserError if
+        the run has given up; then its tasks do not go on by themselves."""
+        if self.run.is_managed and not self.is_over:
+            return
+        if trouble := self.run.trouble:
+            raise UserError(f"{self.run.name} gave up: {trouble}")
+        said = self._holder.hold
+        with suppress(WindrowError):
+            self.close()
+        with closing(self.run._own()) as told:
+            self._holder = hold_run(told, said.who, keep_s=said.keep_s, lease_s=said.lease_s)
 
     def close(self) -> None:
         """No more tasks come from here: the run ends when its tasks have."""

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from tests.slurm.cluster import SlurmCluster, missing
+from tests.slurm.home import Home, made
 from tests.slurm.settings import Settings
 from tests.slurm.shared import BOUND, SHARED
 from tests.unit.agent.jobs import Run
@@ -43,6 +44,13 @@ def shared(shared_site: SlurmCluster) -> Iterator[SlurmCluster]:
 def bound() -> Iterator[SlurmCluster]:
     """Two shared nodes whose jobs are bound to their cores."""
     yield from _cluster(BOUND)
+
+
+@pytest.fixture(scope="module")
+def home() -> Iterator[Home]:
+    """Where the ordinary user of a site works."""
+    with made() as home:
+        yield home
 
 
 @pytest.fixture

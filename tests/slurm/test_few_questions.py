@@ -11,14 +11,13 @@ from pathlib import Path
 import pytest
 from tests.real.works import IS_FULL
 from tests.slurm.cluster import SlurmCluster
+from tests.slurm.home import Home
 from tests.slurm.parts import Case, written
 from tests.slurm.shared import USER, submit
-from tests.slurm.test_parts_on_slurm import Home, _environment, home
 
 from windrow.story.events import JobsPlanned
 from windrow.story.journal import RunJournal
 
-__all__ = ["home"]
 A_MINUTE = 6
 A_DECISION = 15
 TO_BEGIN = 25
@@ -48,7 +47,7 @@ def asked(slurm: SlurmCluster, home: Home, tasks: int, takes_s: int) -> tuple[in
     subprocess.run(
         [*home.windrow, "run", "few.yaml", "--on", "slurm", "--json"],
         cwd=folder,
-        env=_environment(slurm, home, folder),
+        env=home.environment(slurm, folder),
         capture_output=True,
         timeout=600,
         check=True,

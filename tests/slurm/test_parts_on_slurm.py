@@ -6,73 +6,23 @@ Slurm charges (`parts`).
 
 from __future__ import annotations
 
-import os
-import shutil
-import subprocess
-import sys
-import tempfile
-from collections.abc import Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass
-from pathlib import Path
 
 import pytest
-from tests.other_user import as_nobody, python_for_all, python_path
 from tests.real import needs, works
 from tests.real.needs import MIB, many
-from tests.real.works import IS_FULL, private
+from tests.real.works import IS_FULL
 from tests.real_workflows import RECIPES
 from tests.slurm import parts
 from tests.slurm.cluster import SlurmCluster
+from tests.slurm.home import Home
 from tests.slurm.parts import CASES, PARTS, REFUSED, SHAPES, WHOLE, Case
 from tests.slurm.shared import OTHER, USER, reserved, submit, told
-from tests.slurm.test_slurm_sites import copy_compiled
 
 from windrow.app.strategies import STRATEGIES
 from windrow.model.resources import NodeShape
 
 SAMPLE = (PARTS[0], PARTS[9], PARTS[19], WHOLE[3], WHOLE[9], REFUSED[1], REFUSED[13])
-
-
-@dataclass(frozen=True)
-class Home:
-    """Where the ordinary user has what is compiled, and how that user starts the command."""
-
-    folder: Path
-    python: str
-    before: tuple[str, ...] = ()
-
-    @property
-    def windrow(self) -> tuple[str, ...]:
-        """The command."""
-        return (*self.before, self.python, "-P", "-m", "windrow.cli.main")
-
-    def room(self) -> Path:
-        """An empty folder of that user."""
-        folder = Path(tempfile.mkdtemp(dir=self.folder))
-        self.give(folder)
-        return folder
-
-    def give(self, folder: Path) -> None:
-        """Make all that is in the folder that user's."""
-        if os.getuid() == 0:
-            subprocess.run(["chown", "-R", USER, folder], check=True)
-
-
-@pytest.fixture(scope="module")
-def home() -> Iterator[Home]:
-    """In /tmp, since another user may not look into folders of pytest."""
-    folder = Path(tempfile.mkdtemp(prefix="windrow-parts-", dir="/tmp"))
-    try:
-        folder.chmod(0o755)
-        copy_compiled(folder / "cache")
-        made = Home(folder, sys.executable)
-        if os.getuid() == 0:
-            made = Home(folder, python_for_all(os.environ), tuple(as_nobody()))
-        made.give(folder)
-        yield made
-    finally:
-        shutil.rmtree(folder)
 
 
 def test_there_are_enough_cases() -> None:
@@ -97,7 +47,7 @@ def test_a_run_has_the_parts_that_it_needs(case: Case, shared: SlurmCluster, hom
             submit(shared, "--wrap=exec sleep 600", "--time=60", *one.split(), user=_payer(one))
         shared.wait(lambda: _is_busy(shared, len(case.others)), "jobs of others", "slurmctld")
         last = parts.last_job(shared)
-        env = _environment(shared, home, folder)
+        env = home.environment(shared, folder)
         ran = needs.run(case, folder, "slurm", env, SHAPES, home.windrow)
         jobs = parts.held_since(shared, last)
         if case.refused:
@@ -118,7 +68,7 @@ def test_real_workflows_write_what_a_serial_run_writes(
 ) -> None:
     folder = home.room()
     parts.written(Case("real", {}), folder)
-    env = _environment(shared, home, folder)
+    env = home.environment(shared, folder)
     works.check(case, on="slurm", folder=folder, env=env, who=home)
 
 
@@ -136,7 +86,7 @@ def test_tasks_keep_to_the_cores_that_their_job_is_bound_to(
     folder = home.room()
     parts.written(case, folder)
     shapes = {node: NodeShape(2, 1000 * MIB) for node in bound.nodes}
-    ran = needs.run(case, folder, "slurm", _environment(bound, home, folder), shapes, home.windrow)
+    ran = needs.run(case, folder, "slurm", home.environment(bound, folder), shapes, home.windrow)
     owned = {one.task: parts.numbers(one.env["PROBE_CPUS"]) for one in ran}
     assert {len(numbers) for numbers in owned.values()} == {cores}
     for one in ran:
@@ -145,11 +95,6 @@ def test_tasks_keep_to_the_cores_that_their_job_is_bound_to(
             if other is not one and other.nodes == one.nodes and beside:
                 assert not owned[one.task] & owned[other.task]
     bound.clear()
-
-
-def _environment(slurm: SlurmCluster, home: Home, folder: Path) -> dict[str, str]:
-    env = {**slurm.env, **python_path(), **private(folder), "HOME": str(folder)}
-    return {**env, "WINDROW_CACHE": str(home.folder / "cache")}
 
 
 def _payer(options: str) -> str:

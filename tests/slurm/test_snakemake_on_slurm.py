@@ -7,26 +7,18 @@ among them.
 
 from __future__ import annotations
 
-import os
-import shutil
-import subprocess
-import tempfile
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.other_user import as_nobody, python_for_all, python_path
-from tests.real.works import IS_FULL, private
+from tests.real.works import IS_FULL
 from tests.slurm.cluster import SlurmCluster
-from tests.slurm.shared import USER
-from tests.slurm.test_slurm_sites import copy_compiled
+from tests.slurm.home import REFUSAL, Home, refusing
 
 pytest.importorskip("snakemake", reason="no Snakemake is installed")
 pytest.importorskip("snakemake_executor_plugin_windrow", reason="no Snakemake that has the plugin")
 
 PLUGIN = Path(__file__).parents[2] / "plugins" / "snakemake"
-SHAPES = PLUGIN / "tests" / "test_shapes.py"
 SITES = {"parts": "main", "whole": "whole"}
 """Partitions of the shared site."""
 EVERYTHING = """
@@ -83,51 +75,31 @@ TIMES = Counter(
 )
 
 
-@pytest.fixture
-def room() -> Iterator[Path]:
-    """A folder of the ordinary user; not in one of pytest, where another user may not look."""
-    folder = Path(tempfile.mkdtemp(prefix="windrow-snakemake-", dir="/tmp"))
-    copy_compiled(folder / "cache")
-    try:
-        yield folder
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
-
-
-def as_user(
-    slurm: SlurmCluster, room: Path, site: str, *words: str
-) -> subprocess.CompletedProcess[str]:
-    """Run Python with these words in the room, as the ordinary user of the site."""
-    env = {**slurm.env, **python_path(), **private(room), "HOME": str(room), "USER": USER}
-    env |= {"WINDROW_CACHE": str(room / "cache"), "WINDROW_TEST_ON": "slurm"}
-    settings = f'[queues.slurm]\npartition = "{SITES[site]}"\n'
-    (room / "windrow.toml").write_text(settings)
-    before, python = [], python_for_all(slurm.env, "snakemake, msgspec, windrow")
-    if os.getuid() == 0:
-        subprocess.run(["chown", "-R", USER, room], check=True)
-        before = as_nobody()
-    return subprocess.run(
-        [*before, python, "-m", *words],
-        cwd=room,
-        env=env,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=900,
-    )
+def settings(site: str) -> str:
+    """The text of windrow.toml."""
+    return f'[queues.slurm]\npartition = "{SITES[site]}"\n'
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("site", SITES if IS_FULL else ["parts"])
 def test_all_that_a_snakefile_can_say_runs_as_often_as_it_must(
-    site: str, shared: SlurmCluster, room: Path
+    site: str, shared: SlurmCluster, home: Home
 ) -> None:
     """Checkpoint, local rule, group, retries with more memory, a limit, and a job that fails."""
+    room = home.room()
+    (room / "windrow.toml").write_text(settings(site))
     (room / "Snakefile").write_text(EVERYTHING)
     given = ("--executor", "windrow", "--windrow-on", "slurm", "-j", "50", "-k")
-    done = as_user(
-        shared, room, site, "snakemake", *given, "--resources", "downloads=1", "--", "all", "bad"
+    limited = (
+        "--default-resources",
+        "slurm_account=x",
+        "--resources",
+        "downloads=1",
+        "--",
+        "all",
+        "bad",
     )
+    done = home.run(shared, room, "-m", "snakemake", *given, *limited)
     said = done.stdout + done.stderr
     assert done.returncode == 1, said
     assert Counter((room / "ran").read_text().split()) == TIMES, said
@@ -140,16 +112,30 @@ def test_all_that_a_snakefile_can_say_runs_as_often_as_it_must(
 
 
 @pytest.mark.slow
+def test_what_slurm_takes_no_job_of_fails(shared: SlurmCluster, home: Home) -> None:
+    """Snakemake ends with the words of Slurm, and does not wait for ever."""
+    room = home.room()
+    (room / "Snakefile").write_text("rule one:\n    output: 'one'\n    shell: 'touch {output}'\n")
+    given = ("--executor", "windrow", "--windrow-on", "slurm", "-j", "1")
+    done = home.run(
+        shared, room, "-m", "snakemake", *given, more=refusing(room, shared.env["PATH"])
+    )
+    said = done.stdout + done.stderr
+    assert done.returncode == 1, said
+    assert REFUSAL in said
+
+
+@pytest.mark.slow
 @pytest.mark.skipif(not IS_FULL, reason="takes minutes: WINDROW_FULL=1, or make prove")
 @pytest.mark.parametrize("site", SITES)
-def test_the_tests_of_the_plugin_pass_there(site: str, shared: SlurmCluster, room: Path) -> None:
-    settings = (room / "pytest.ini").absolute()
-    settings.write_text("[pytest]\nmarkers = slow\n")
-    done = as_user(
+def test_the_tests_of_the_plugin_pass_there(site: str, shared: SlurmCluster, home: Home) -> None:
+    room = home.room()
+    (room / "pytest.ini").write_text("[pytest]\nmarkers = slow\n")
+    done = home.run(
         shared,
         room,
-        site,
-        *("pytest", "-c", str(settings), "-p", "no:cacheprovider", "-p", "no:xdist"),
+        *("-m", "pytest", "-c", f"{room}/pytest.ini", "-p", "no:cacheprovider", "-p", "no:xdist"),
         *(f"--basetemp={room}/made", f"--rootdir={PLUGIN}", str(PLUGIN / "tests")),
+        more={"WINDROW_TEST_ON": "slurm", "WINDROW_TEST_SETTINGS": settings(site)},
     )
     assert done.returncode == 0, done.stdout + done.stderr

@@ -29,6 +29,8 @@ pytestmark = pytest.mark.slow
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
+    if settings := os.environ.get("WINDROW_TEST_SETTINGS"):
+        (tmp_path / "windrow.toml").write_text(settings)
     return tmp_path
 
 

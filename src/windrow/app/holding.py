@@ -27,7 +27,7 @@ class Holder:
 
     def __init__(self, path: Path, hold: Hold) -> None:
         self._path = path
-        self._hold = hold
+        self.hold = hold
         self._closed = threading.Event()
         self.is_over = False
         write_hold(path, hold, is_first=True)
@@ -35,10 +35,10 @@ class Holder:
         self._thread.start()
 
     def _renew(self) -> None:
-        beat = self._hold.beat
-        while not self._closed.wait(self._hold.lease_s / _RENEWALS):
+        beat = self.hold.beat
+        while not self._closed.wait(self.hold.lease_s / _RENEWALS):
             beat += 1
-            hold = Hold(self._hold.who, beat, self._hold.lease_s, self._hold.keep_s)
+            hold = Hold(self.hold.who, beat, self.hold.lease_s, self.hold.keep_s)
             with contextlib.suppress(WindrowError):  # the next beat may get through
                 if not write_hold(self._path, hold):
                     self.is_over = True

@@ -384,11 +384,7 @@ class _Session:
 
     def _see_to_manager(self) -> None:
         assert self._hold is not None
-        if self._hold.run.is_managed and not self._hold.is_over:
-            return
-        with contextlib.suppress(WindrowError):
-            self._hold.close()
-        self._hold = self._hold.run.hold(keep_s=self.place.keep_s)
+        self._hold.revive()
 
     def _heard(self, event: Event) -> None:
         if event.what == "RunStopped":

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import inspect
 import json
+import os
+import re
+import signal
 import subprocess
 import sys
 import threading
@@ -18,6 +21,7 @@ from tests.waiting import PATIENCE_S, wait_until
 import windrow
 from windrow import api
 from windrow.app.new_tasks import Amendment, NewTask
+from windrow.records.lock import holder_of
 from windrow.story.states import RunState
 
 CHAIN = """\
@@ -183,7 +187,13 @@ def test_a_held_run_waits_for_tasks_and_does_them_on_the_nodes_that_it_has(here:
             run.add(f"{n}.yaml")
             wait_until(partial(is_finished, run, f"t{n}"))
         assert run.state == RunState.RUNNING
+        hold.revive()
+        os.kill(manager_of(run), signal.SIGKILL)
+        wait_until(lambda: not run.is_managed)
+        hold.revive()
+        assert run.is_managed
         assert not hold.is_over
+        assert not run.trouble
     assert run.wait(PATIENCE_S) == RunState.COMPLETE
     taken = [event.job for event in run.events() if event.what == "JobTaken"]
     submitted = [event.job for event in run.events() if event.what == "JobSubmitted"]
@@ -211,6 +221,13 @@ def test_a_holder_that_dies_closes_its_run_and_one_whose_run_is_stopped_knows(he
     assert run.wait(PATIENCE_S) in (RunState.COMPLETE, RunState.STOPPED)
     with pytest.raises(windrow.UserError, match="lease"):
         run.hold(lease_s=0)
+
+
+def manager_of(run: api.Run) -> int:
+    """The number of its process."""
+    found = re.search(r"\d+", holder_of(run.folder / "lock") or "")
+    assert found
+    return int(found[0])
 
 
 def is_finished(run: api.Run, task: str) -> bool:

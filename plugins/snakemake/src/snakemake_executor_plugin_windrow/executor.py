@@ -13,6 +13,7 @@ import contextlib
 import os
 import sys
 import threading
+import time
 from collections.abc import AsyncGenerator, Iterable
 from pathlib import Path
 from typing import Any
@@ -33,6 +34,7 @@ _RUN = _HERE / "run"
 _MANY_FILES = 20
 _SOON_S = 0.05
 _LATER_S = 1.0
+_ALIVE_S = 5.0
 _OVER = ("finished", "failed", "blocked", "cancelled")
 
 
@@ -44,6 +46,8 @@ class Executor(RemoteExecutor):
     _general: str | None = None
     _most_cores: int = 0
     _is_left: bool = False
+    _seen_to_s: float = 0.0
+    _given_up: str = ""
 
     def __post_init__(self) -> None:
         """Nothing is submitted yet."""
@@ -84,7 +88,8 @@ class Executor(RemoteExecutor):
         self, active_jobs: list[SubmittedJobInfo]
     ) -> AsyncGenerator[SubmittedJobInfo, None]:
         """Tell of those that have ended; the others are still active."""
-        self._look()
+        if not self._look() and active_jobs:
+            self._see_to_run()
         ended = 0
         for info in active_jobs:
             name = info.aux["task"]
@@ -337,7 +342,6 @@ class Executor(RemoteExecutor):
                     command=tasks.command(self.format_job_exec(job)),
                     cores=needed.cores,
                     memory=needed.memory,
-                    disk=needed.disk,
                     time_limit=needed.time_limit,
                 )
             )
@@ -350,12 +354,26 @@ class Executor(RemoteExecutor):
 
     # Looking.
 
-    def _look(self) -> None:
-        if self._watch is not None:
-            self._take_in(self._watch)
+    def _look(self) -> bool:
+        """Whether anything has happened."""
+        return self._watch is not None and self._take_in(self._watch)
 
-    def _take_in(self, watch: api.Watch) -> None:
-        for event in watch.look():
+    def _see_to_run(self) -> None:
+        """Nothing happens: a manager that was killed is replaced, and a run that has given up ends
+        what waits for it."""
+        now = time.monotonic()
+        if self._hold is None or now < self._seen_to_s + _ALIVE_S:
+            return
+        self._seen_to_s = now
+        try:
+            self._hold.revive()
+        except WindrowError as error:
+            self._given_up = str(error)
+            self._stopped()
+
+    def _take_in(self, watch: api.Watch) -> bool:
+        events = watch.look()
+        for event in events:
             if event.task is None:
                 if event.what == "RunStopped":
                     self._stopped()
@@ -370,6 +388,7 @@ class Executor(RemoteExecutor):
                 with self._guard:
                     self._states[event.task] = state
                     self._ends[event.task] = event
+        return bool(events)
 
     def _stopped(self) -> None:
         with self._guard:
@@ -389,7 +408,7 @@ class Executor(RemoteExecutor):
         """What became of a job, for people."""
         event = self._ends.get(name)
         detail = {} if event is None else event.detail
-        why = [str(detail.get("why") or f"it was {self._state_of(name)}")]
+        why = [str(detail.get("why") or self._given_up or f"it was {self._state_of(name)}")]
         for log in getattr(job, "log", ()):
             with contextlib.suppress(OSError):
                 last = Path(str(log)).read_text(errors="replace").splitlines()[-20:]

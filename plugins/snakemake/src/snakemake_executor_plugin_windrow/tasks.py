@@ -49,19 +49,21 @@ class Needs:
 
     cores: int
     memory: int
-    disk: int
     gpus: int
     time_limit: float | None
 
 
 def needs(job: Any, most_cores: int) -> Needs:
-    """What the job says it needs. What depends on files that are not there yet is left out."""
+    """What the job says it needs. What depends on files that are not there yet is left out.
+
+    `disk_mb` is of the working folder, which nodes share, and Snakemake says 50 GB of its own
+    accord; what Windrow asks of nodes is their own disks.
+    """
     said = {name: value for name, value in job.resources.items() if _is_count(value)}
     limit = said.get("runtime", 0) * 60
     return Needs(
         cores=min(max(1, int(job.threads)), most_cores),
         memory=said.get("mem_mb", 0) * _MEGABYTE,
-        disk=said.get("disk_mb", 0) * _MEGABYTE,
         gpus=said.get("gpu", 0),
         time_limit=float(limit) if limit else None,
     )
@@ -114,7 +116,6 @@ def new_task(
         after=tuple(after),
         cores=needed.cores,
         memory=needed.memory,
-        disk=needed.disk,
         gpus=needed.gpus,
         time_limit=needed.time_limit,
         env=dict(env),
