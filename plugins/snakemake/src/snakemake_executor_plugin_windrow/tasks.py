@@ -8,7 +8,7 @@ import shlex
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeGuard
 
 from windrow.api import NewTask
 
@@ -69,7 +69,7 @@ def needs(job: Any, most_cores: int) -> Needs:
     )
 
 
-def _is_count(value: object) -> bool:
+def _is_count(value: object) -> TypeGuard[int]:
     return isinstance(value, int) and not isinstance(value, bool) and value >= 0
 
 
@@ -82,7 +82,7 @@ def takes(job: Any, limits: Mapping[str, int]) -> dict[str, int]:
     """How much the job takes of what the whole workflow has only so much of."""
     said = {name: plain(job.resources.get(name)) for name in limits}
     return {
-        name: min(int(value), limits[name])
+        name: min(value, limits[name])
         for name, value in said.items()
         if _is_count(value) and value > 0
     }
