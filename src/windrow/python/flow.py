@@ -5,11 +5,15 @@ from __future__ import annotations
 import html
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Unpack
 
 from windrow.api import NewTask, Order, Plan, Run, plan_tasks, run_tasks
+from windrow.app.new_tasks import runnable_of_new
 from windrow.errors import UserError
+from windrow.formats.open import read_runnable
+from windrow.model import Runnable, Step, Task, Workflow
 
 
 class TaskRef(str):
@@ -30,6 +34,25 @@ class Flow:
         self.folder = Path.cwd() / (folder or "")
         self._tasks: dict[str, NewTask] = {}
         self._of_kind = Counter[str]()
+
+    @classmethod
+    def read(cls, path: str | Path) -> Flow:
+        """A flow of the tasks in a workflow file, of any format that `windrow.run` takes; more can
+        be added. UserError if the file says what a flow cannot: then run the file itself."""
+        runnable = read_runnable(path)
+        workflow = runnable.workflow
+        flow = cls(workflow.name, folder=Path(path).absolute().parent)
+        if workflow.has_temporary:
+            raise _beyond(path, "has files that are not kept")
+        place = flow.folder / f"{flow.name}.flow"
+        for task, step in zip(workflow, runnable.steps, strict=True):
+            made = _new_of(task, step)
+            if _plain(runnable_of_new([replace(made, after=())], place, 0.0)) != _plain(
+                Runnable(Workflow.from_tasks(flow.name, [_alone(task)]), (step,))
+            ):
+                raise _beyond(path, f"says something of task {task.id}")
+            flow._tasks[task.id] = made
+        return flow
 
     def __len__(self) -> int:
         return len(self._tasks)
@@ -119,6 +142,50 @@ class Flow:
             f"<b>{html.escape(self.name)}</b>"
             f"<table><tr><th>kind</th><th>tasks</th></tr>{rows}</table>"
         )
+
+
+def _beyond(path: str | Path, what: str) -> UserError:
+    return UserError(f"{path} {what}, which a flow cannot hold; run the file itself: windrow.run")
+
+
+def _new_of(task: Task, step: Step) -> NewTask:
+    rules = task.rules
+    return NewTask(
+        id=task.id,
+        command=step.command,
+        inputs=task.inputs,
+        outputs=task.outputs,
+        after=task.parents,
+        cores=task.cores,
+        nodes=task.nodes,
+        memory=rules.memories or task.memory_bytes,
+        disk=task.disk_bytes,
+        resources=dict(task.counts),
+        runtime=task.runtime_s if step.runtime_known else None,
+        time_limit=rules.limits_s or step.limit_s or None,
+        retries=step.retries,
+        env=dict(step.env),
+        kind=task.kind,
+        worker=step.worker,
+        takes={take.name: take.number for take in rules.takes},
+        limits={take.name: take.most for take in rules.takes},
+        priority=rules.priority,
+        stops_run=rules.stops,
+    )
+
+
+def _alone(task: Task) -> Task:
+    return replace(task, parents=(), command=())
+
+
+def _plain(runnable: Runnable) -> tuple[Task, Step]:
+    """One task, without what does not matter: what is not known of its run time, and where in its
+    command the names of outputs are."""
+    (task,) = runnable.workflow
+    (step,) = runnable.steps
+    if not step.runtime_known:
+        task = replace(task, runtime_s=0.0)
+    return task, replace(step, elsewhere=())
 
 
 def _each(names: str | Iterable[str]) -> tuple[str, ...]:

@@ -53,6 +53,38 @@ def test_what_failed_of_a_flow_is_tried_again_though_it_has_no_file() -> None:
     assert "is not a workflow" not in (run.folder / "manager.log").read_text()
 
 
+FILE = """\
+name: read
+limits: {files: 2}
+tasks:
+  - {id: "a-{i}", matrix: {i: 1..3}, command: "echo {i} > a-{i}", outputs: "a-{i}", runtime: 1s, takes: files}
+  - {id: b, command: [cat, a-1, a-2], inputs: [a-1, a-2], after: a-3, cores: 2, memory: 1GiB, retries: 2, env: {N: "1"}}
+"""  # noqa: E501
+
+
+@pytest.mark.slow
+def test_a_flow_is_read_from_a_file_and_goes_on() -> None:
+    Path("read.yaml").write_text(FILE)
+    flow = windrow.Flow.read("read.yaml")
+    b = flow.tasks[-1]
+    assert (b.command, b.cores, b.memory, b.retries) == (("cat", "a-1", "a-2"), 2, 2**30, 2)
+    assert set(b.after) == {"a-1", "a-2", "a-3"}
+    assert flow.tasks[0].takes == {"files": 1}
+    flow.task("cat a-* > all", id="all", after=[task.id for task in flow.tasks], runtime=1)
+    assert flow.run(wait=True).state == "complete"
+    assert Path("all").read_text() == "1\n2\n3\n"
+
+
+@pytest.mark.parametrize("more", ["container: image.sif", "setup: export A=1", "after: {a: any}"])
+def test_what_a_flow_cannot_hold_is_refused(more: str) -> None:
+    first = "tasks:\n  - {id: a, command: 'true', runtime: 1s}\n"
+    Path("read.yaml").write_text(first)
+    assert len(windrow.Flow.read("read.yaml")) == 1
+    Path("read.yaml").write_text(f"{first}  - {{id: b, command: 'true', runtime: 1s, {more}}}\n")
+    with pytest.raises(windrow.UserError, match="of task b, which a flow cannot hold"):
+        windrow.Flow.read("read.yaml")
+
+
 def test_mistakes_are_told_before_anything_is_there() -> None:
     flow = windrow.Flow("bad")
     flow.task("true", id="a")
