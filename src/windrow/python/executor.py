@@ -20,13 +20,15 @@ from concurrent import futures
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
-from typing import Any, Generic, TypedDict, TypeVar, Unpack
+from statistics import median
+from typing import Any, Generic, Literal, TypedDict, TypeVar, Unpack
 
 from windrow import calls
 from windrow.api import Event, Hold, NewTask, Order, Run, Watch, hold_tasks
 from windrow.app.runs import own_root
 from windrow.calls import TaskError
 from windrow.errors import UserError, WindrowError
+from windrow.forecast.runtimes import RunTimes
 
 T = TypeVar("T")
 
@@ -36,6 +38,8 @@ _LOOK_S = 0.02
 _LOOK_MOST_S = 0.5
 _ALIVE_S = 5.0
 _LEAVE_S = 60.0
+_PIECE_S = 2.0
+_PIECE_MOST = 1000
 KEEP_S = 300.0
 """How long nodes are kept for calls to come."""
 
@@ -154,7 +158,7 @@ class _Session:
                 raise RuntimeError("cannot schedule new futures after shutdown")
             self._state.calls += 1
             number = self._state.calls
-        kind = getattr(function, "__name__", type(function).__name__).strip("<>")
+        kind = _kind_of(function)
         future: Future[Any] = Future(f"{kind}-{number}", self)
         after: dict[str, None] = {}
 
@@ -531,17 +535,30 @@ class Executor(futures.Executor):
         fn: Callable[..., T],
         *iterables: Iterable[Any],
         timeout: float | None = None,
-        chunksize: int = 1,
+        chunksize: int | Literal["auto"] = 1,
         **_: Any,
     ) -> Iterator[T]:
-        """As of `concurrent.futures`: results in order. `chunksize`: the calls of one task."""
-        if chunksize < 1:
+        """As of `concurrent.futures`: results in order. `chunksize`: the calls of one task; "auto":
+        as many as should take two seconds, by what earlier calls of the function took."""
+        size = self._piece(fn) if chunksize == "auto" else chunksize
+        if size < 1:
             raise ValueError("chunksize must be >= 1.")
-        if chunksize == 1:
+        if size == 1:
             return super().map(fn, *iterables, timeout=timeout)
-        pieces = _pieces(zip(*iterables, strict=False), chunksize)
-        mapped = super().map(_each_of, ((fn, piece) for piece in pieces), timeout=timeout)
+        pieces = _pieces(zip(*iterables, strict=False), size)
+        mapped = super().map(_EachOf(fn, size), pieces, timeout=timeout)
         return (value for piece in mapped for value in piece)
+
+    def _piece(self, function: Callable[..., Any]) -> int:
+        """How many calls of it make a task; one, if none has been carried out in a run of this
+        name."""
+        name = self._session.place.name
+        times = RunTimes().times(name, _kind_of(function), cores=self._needs.get("cores", 1))
+        if not times:
+            return 1
+        return max(
+            1, min(_PIECE_MOST, round(_PIECE_S / max(median(times), _PIECE_S / _PIECE_MOST)))
+        )
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
         """Take no more calls, and let the run end when all are done."""
@@ -556,9 +573,21 @@ class Executor(futures.Executor):
         return self.run._repr_html_()
 
 
-def _each_of(work: tuple[Callable[..., T], Sequence[tuple[Any, ...]]]) -> list[T]:
-    function, every = work
-    return [function(*args) for args in every]
+class _EachOf(Generic[T]):
+    """A function of a piece of what it is called with. Its tasks are a kind of their own, since
+    they take longer than one call."""
+
+    def __init__(self, function: Callable[..., T], size: int) -> None:
+        self.function = function
+        self.__name__ = f"{_kind_of(function)}-by-{size}"
+
+    def __call__(self, every: Sequence[tuple[Any, ...]]) -> list[T]:
+        return [self.function(*args) for args in every]
+
+
+def _kind_of(function: Callable[..., Any]) -> str:
+    """Calls of which are expected to run alike."""
+    return str(getattr(function, "__name__", type(function).__name__)).strip("<>")
 
 
 def _pieces(items: Iterator[T], size: int) -> Iterator[list[T]]:

@@ -15,6 +15,7 @@ from tests.waiting import PATIENCE_S, wait_until
 
 import windrow
 from windrow.calls import MOST_BYTES, RemoteTraceback, TaskError
+from windrow.forecast.runtimes import PastRun, RunTimes
 
 
 def square(x: int) -> int:
@@ -68,6 +69,7 @@ def test_calls_their_edges_and_what_becomes_of_them() -> None:
         local = pool.submit(lambda: square.__name__)
         assert whole.result(PATIENCE_S) == (30, {"deep": {"in": [4]}})
         assert list(pool.map(square, range(5), chunksize=2)) == [0, 1, 4, 9, 16]
+        assert {task for task in pool.run.tasks if "by-2" in task}
         for future in (bad, after, later):
             error = future.exception(PATIENCE_S)
             assert isinstance(error, ValueError)
@@ -171,6 +173,18 @@ def test_what_cannot_be_sent_is_said_at_once() -> None:
         pool.map(square, [1], chunksize=0)
     pool.shutdown()
     assert windrow.runs() == []
+
+
+@pytest.mark.parametrize(
+    ("took_s", "calls"), [([], 1), ([0.1, 0.1, 9.0], 20), ([0.0], 1000), ([5.0], 1)]
+)
+def test_pieces_of_a_map_are_as_long_as_the_calls_before_were_short(
+    took_s: list[float], calls: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("WINDROW_HISTORY", str(tmp_path / "history.sqlite"))
+    RunTimes().record(PastRun("pieces", "square", time_s, 0.0) for time_s in took_s)
+    assert windrow.Executor(name="pieces")._piece(square) == calls
+    assert windrow.Executor(name="others")._piece(square) == 1
 
 
 @pytest.mark.slow
