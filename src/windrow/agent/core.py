@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 IDLE_PIECES = 3
 """As many in a row may run out of time without a checkpoint."""
+MADE_AGAIN = "what it reads is to be made again"
 _FAILED_HERE = "it failed in this job as often as it may be tried; another may have it, too"
 
 
@@ -98,6 +99,9 @@ class AgentCore:
         """Tasks that run here although another job has done them."""
         self.dismissed: set[int] = set()
         """Tasks that run here although no one wants them any more."""
+        self.called_back: set[int] = set()
+        """Tasks that run here, and are not to be tried again, since what they read is to be made
+        again."""
         self.overdue: set[int] = set()
         """Tasks that have run for longer than they may."""
         self._awaited: dict[
@@ -335,9 +339,11 @@ class AgentCore:
             more = "; it is to have more in another job" if may_have_more else ""
             self.lost(task, result.why + more, at, Cause(result.cause), result.peak_bytes)
         elif task in self.dismissed:
-            self.dismissed.discard(task)
             self._running[task] = attempt, begun
             self.lost(task, "the user cancelled it", at, Cause.DISMISSED)
+        elif task in self.called_back:
+            self._running[task] = attempt, begun
+            self.lost(task, f"{MADE_AGAIN}; {result.why}", at, Cause.DISMISSED)
         elif task in self.beaten or result.cause == Cause.SUPERSEDED:
             why = "another attempt finished first"
             self._note(events.AttemptLost(at, task, why, Cause.SUPERSEDED))
@@ -360,6 +366,7 @@ class AgentCore:
         self._note(events.AttemptFinished(at, finished))
         self._done.add(task)
         self.dismissed.discard(task)
+        self.called_back.discard(task)
         self.freed += self._allocation.finish(task, result.sizes or None)
 
     def _failed(self, result: Attempt, at: float, begun: float) -> None:
@@ -456,7 +463,8 @@ class AgentCore:
         is known."""
         self.has_lost = True
         self._running.pop(task)
-        self.beaten.discard(task)
+        for unwanted in (self.beaten, self.dismissed, self.called_back):
+            unwanted.discard(task)
         self._note(events.AttemptLost(at, task, why, cause, used_bytes))
         closed = self._allocation.give_up(task)
         self._drop([t for t in closed if t != task], {}, at)
@@ -505,6 +513,14 @@ class AgentCore:
     def rank(self, task: int, priority: int) -> None:
         """The user has given this task another priority."""
         self._allocation.rank(task, priority)
+
+    def call_back(self, task: int, at: float) -> None:
+        """What this task reads is to be made again: it starts in another job, then. One that runs
+        may have read it."""
+        if task in self._running:
+            self.called_back.add(task)
+        else:
+            self._drop(self._allocation.abandon([task]), {task: MADE_AGAIN}, at)
 
     def drop_late(self, at: float) -> None:
         """Drop what could not end in time even if it started now. Cheap until the time gets

@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator
+from typing import Any
 
 from windrow.agent.claim import claim, is_fenced
 from windrow.agent.core import AgentCore
@@ -91,7 +92,7 @@ class Elsewhere:
             *(
                 (int(record["task"]), given_up)
                 for record in self._abandoned.read_json()
-                if "priority" not in record
+                if "priority" not in record and "again" not in record
             ),
         ]
         news += [(int(record["task"]), "") for record in self._arrived.read_json()]
@@ -103,15 +104,16 @@ class Elsewhere:
             self.wait_s = min(self.wait_s * _BACK_OFF, _SLOWEST_S)
         return news
 
-    def wishes(self) -> list[tuple[int, int | None]]:
-        """Tasks of the job that the user does not want any more, or changes, since the last look
-        (None); or wants to have this priority."""
+    def wishes(self) -> list[dict[str, Any]]:
+        """What the run wants of tasks of the job, since the last look: they `ends`, since the user
+        does not want them any more, or changes them; they are to run `again` in another job, since
+        what they read is made again; or they have this `priority`."""
         lines = self._wishes.read_json()
         tasks = {task.task for task in self._job.tasks} if lines else set()
         return [
-            (line["task"], line.get("priority"))
+            line
             for line in lines
-            if line["task"] in tasks and (line.get("ends") or "priority" in line)
+            if line["task"] in tasks and not line.keys().isdisjoint(("ends", "again", "priority"))
         ]
 
     def _reads(self, parent: int, names: tuple[str, ...]) -> bool:
@@ -214,18 +216,22 @@ class Desk:
                 self._tell(source.look(), now)
             self._look_at = now + min(source.wait_s for source in self._sources.values())
         if self._core.may_start:
+            self.hear_wishes(now)
             for number in self._writers:
                 if is_fenced(self._folder, number):
                     self._core.drain(GIVEN_UP, now, None if number == self._job.job else number)
 
     def hear_wishes(self, now: float) -> None:
-        """End what the user does not want any more, and take up other priorities."""
+        """End what the user does not want any more, start nothing that reads what is to be made
+        again, and take up other priorities."""
         for source in list(self._sources.values()):
-            for task, priority in source.wishes():
-                if priority is None:
-                    self._core.dismiss(task, now)
+            for wish in source.wishes():
+                if "priority" in wish:
+                    self._core.rank(wish["task"], wish["priority"])
+                elif "again" in wish:
+                    self._core.call_back(wish["task"], now)
                 else:
-                    self._core.rank(task, priority)
+                    self._core.dismiss(wish["task"], now)
 
     def take_over(self, now: float) -> bool:
         """Take another job's tasks if nothing has run here for a while, and tasks wait for them.

@@ -19,7 +19,7 @@ from math import inf
 
 from windrow.agent.checkpoints import Checkpoints, remove_files
 from windrow.agent.claim import claim, is_fenced
-from windrow.agent.core import AgentCore, StartAttempt
+from windrow.agent.core import MADE_AGAIN, AgentCore, StartAttempt
 from windrow.agent.crew import Crew
 from windrow.agent.desk import GIVEN_UP, Desk
 from windrow.agent.event_file import Writer
@@ -323,9 +323,13 @@ class Loop:
     def _with_files(self, starts: list[StartAttempt], now: float) -> list[StartAttempt]:
         """Those that start now: all but attempts for whose checkpoint files others may have to be
         stopped first."""
-        for _, start in [one for one in self._to_come if self._is_given_up(one[1].spec.task)]:
-            self._to_come = [one for one in self._to_come if one[1] is not start]
-            self._core.lost(start.spec.task, GIVEN_UP, now)
+        for _, start in list(self._to_come):
+            if self._is_given_up(start.spec.task):
+                self._to_come = [one for one in self._to_come if one[1] is not start]
+                self._core.lost(start.spec.task, GIVEN_UP, now)
+            elif start.spec.task in self._core.called_back:
+                self._to_come = [one for one in self._to_come if one[1] is not start]
+                self._core.lost(start.spec.task, MADE_AGAIN, now, Cause.DISMISSED)
         for start in starts:
             if start.spec.checkpoint:
                 wait_s = self._kept.take(start.spec.task, start.attempt)

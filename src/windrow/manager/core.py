@@ -104,6 +104,8 @@ class Core:
         """Those of them that the user does not want."""
         self.recalled: dict[int, set[int]] = {}
         """Of these, jobs in which they may still run."""
+        self._called_back: dict[int, set[int]] = {}
+        """Tasks that read what is to be made again, with the jobs that are to give them back."""
         self.blocked: set[int] = set()
         """Descendants of failed tasks: they cannot run."""
         self.trouble = ""  # why the run gives up, if it does
@@ -117,6 +119,7 @@ class Core:
         """Blocked, and not needed: what must fail for them has succeeded."""
         self._let_go = set[int]()  # parents for which no task waits any more in this way
         self._stopping = set[int]()  # tasks whose failure lets no other start
+        self._early = set[int]()  # tasks that came back since what they wait for takes longer
         self._priority = Counter[int]()
         self.ranked: dict[int, int] = {}
         """Priorities that the user has given while the run went on."""
@@ -286,6 +289,11 @@ class Core:
     def is_ready(self, task: int) -> bool:
         """Whether it could start: it is open, and its parents are done."""
         return not (self._open_parents[task] or self._done[task] or task in self.failed)
+
+    def called_back(self) -> tuple[int, ...]:
+        """Tasks that jobs are to give back, since what they read is to be made again."""
+        back = self._called_back.items()
+        return tuple(t for t, jobs in back if not jobs.isdisjoint(self.copies.jobs_of(t)))
 
     def children_of(self, task: int) -> list[int]:
         """The tasks that wait for this one."""
@@ -538,6 +546,7 @@ class Core:
         waiting = (task for task in self._if_failed if left[task])
         held_up += [task for task in waiting if self._open_parents[task]]
         held_up += self.limits.without_room(t for t in self.limits.takes if left[t])
+        held_up += [t for t in sorted(self._early) if left[t] and self._waits_elsewhere(t, at)]
         if held_up:
             left[held_up] = False
             left[sorted(self._after(held_up))] = False
@@ -552,6 +561,17 @@ class Core:
             away = (self._left & ~left).nonzero()[0].tolist()
             left[sorted(self._after(t for t in away if any(o.has(t) for o in at.group)))] = False
         return left
+
+    def _waits_elsewhere(self, task: int, at: AtSite) -> bool:
+        """Whether it comes after a task that is not done and cannot run at sites of this group: its
+        strategy does not know when that will be."""
+        waits = {task}
+        stack = [task]
+        while stack:
+            new = self.open_parents(stack.pop()) - waits
+            waits |= new
+            stack += new
+        return any(not any(other.has(one) for other in at.group) for one in waits)
 
     def check(self) -> None:
         """Assert what must always hold; for tests."""
@@ -790,6 +810,7 @@ class Core:
             self.recalled.pop(task, None)
             actions += self._unblocked({task})
         became_ready = self._let_go_of_children(task)
+        self._early.discard(task)
         self.tries.pop(task, None)
         if task in self.limits.takes:  # what it took is for others
             became_ready += self._waiting_for_shares()
@@ -798,8 +819,7 @@ class Core:
         return actions
 
     def _task_undone(self, task: int) -> list[Action]:
-        """It is to run again. Those that are left wait for it again; those in jobs are not called
-        back."""
+        """It is to run again, and those that come after it wait for it again."""
         self.copies.failed.discard(task)
         if (
             task in self.failed and self.job_of[task] is None
@@ -829,7 +849,28 @@ class Core:
         if task in self._descendants(self.failed | self.blocked):  # which failed while it was done
             return self._block({task, *self._descendants({task})})
         self._put_back(task)
-        return self._decide_if_useful(self._homes([task]))
+        return [*self._call_back_readers(task), *self._decide_if_useful(self._homes([task]))]
+
+    def _call_back_readers(self, maker: int) -> list[Action]:
+        """What reads of this task, and what comes after that in the same job, is not to start on
+        what is not there or half-made: jobs give it back. Those that have nothing else to do, and
+        wait, go."""
+        readers = [t for t in self._children[maker] if maker not in self._loose.get(t, ())]
+        stops: list[Action] = []
+        back = set[int]()
+        for number in sorted({n for task in readers for n in self.copies.jobs_of(task)}):
+            job = self.jobs[number]
+            tasks = job.open_tasks | job.copies
+            first = tasks.intersection(readers)
+            mine = tasks & (first | self._descendants(first))
+            for task in mine:
+                self._called_back.setdefault(task, set()).add(number)
+            back |= mine
+            if mine == tasks and not job.is_running and not job.is_stopping:
+                stops.append(self._stop(number))
+        if not back:
+            return []
+        return [Abandon(tuple(sorted(back)), again=True), *stops]
 
     def _task_failed(self, task: int) -> list[Action]:
         if self._done[task]:  # in a job that was given up
@@ -959,7 +1000,10 @@ class Core:
         is_excused |= isinstance(event, e.TaskDropped) and event.lacks_files
         is_excused |= 0 < job.node_bytes < self._needs[event.task].memory_bytes
         is_excused |= self._waits_loosely(event.task)
+        is_excused |= event.job in self._called_back.get(event.task, ())
         job.has_given_up |= not is_excused
+        if is_early:  # another job would be so, too
+            self._early |= job.open_tasks
         if is_early and self.terms.patience is not None:
             self._expect_makers_longer(event.task, event.at_s)
         self._close(event.task)
@@ -1112,7 +1156,7 @@ class Core:
             self.copies.close(task, number)
         del self.jobs[number]
         job.at.jobs -= 1
-        for jobs in self.recalled.values():
+        for jobs in (*self.recalled.values(), *self._called_back.values()):
             jobs.discard(number)
         for task in sorted(job.open_tasks):
             self._put_back(task)

@@ -30,6 +30,7 @@ from windrow.model.nodes import NOTHING, Need
 from windrow.model.rules import PLAIN
 from windrow.queues.port import JobSpec
 from windrow.storage.lifetimes import Lifetimes
+from windrow.story.events import Abandon
 from windrow.story.local_places import LocalPlaces
 
 if TYPE_CHECKING:
@@ -295,10 +296,11 @@ class Dispatch:
         """Let the agent of a job that is given up begin nothing more, should it live."""
         fence(self.folder_of(core, number), number)
 
-    def abandon(self, tasks: Collection[int], *, ends: bool = False) -> None:
-        """Tell all agents that these tasks will not run; `ends`: not even if they do."""
-        said = {"ends": True} if ends else {}
-        self._tell_agents({"task": task, **said} for task in tasks)
+    def abandon(self, action: Abandon) -> None:
+        """Tell all agents that these tasks will not run, or not where they are."""
+        told = {"ends": action.ends, "again": action.again}
+        said = {name: 1 for name, is_so in told.items() if is_so}
+        self._tell_agents({"task": task, **said} for task in action.tasks)
 
     def rank(self, priorities: Mapping[int, int]) -> None:
         """Tell all agents that tasks have these priorities."""

@@ -157,8 +157,11 @@ class Manager:
         now = self.now_s()
         self.take_in([Record(e.RunBegan(int(now), retry), at_s=now)])
         self.follow_holds(at_once=True)
-        if self.core.cancelled:  # who was killed may not have told the agents
-            self.dispatch.abandon(sorted(self.core.cancelled), ends=True)
+        # who was killed may not have told the agents
+        if self.core.cancelled:
+            self.dispatch.abandon(Abandon(tuple(sorted(self.core.cancelled)), ends=True))
+        if back := self.core.called_back():
+            self.dispatch.abandon(Abandon(back, again=True))
         self.dispatch.rank(self.core.ranked)
         lost = self.run_again(again)
         self.dispatch.delete(
@@ -569,7 +572,7 @@ class Manager:
             case StopJob():
                 self._of(self.core.jobs[action.job].at).wants_stop.append(action.job)
             case Abandon():
-                self.dispatch.abandon(action.tasks, ends=action.ends)
+                self.dispatch.abandon(action)
             case Rank():
                 self.dispatch.rank(dict.fromkeys(action.tasks, action.priority))
 

@@ -17,7 +17,8 @@ class Cause(StrEnum):
     NODE_FAILED = "node failed"
     PREEMPTED = "preempted"
     CANCELLED = "cancelled"  # by someone else
-    DISMISSED = "dismissed"  # the user cancelled the task, or changes it
+    # the user cancelled the task, or changes it; or what it reads is to be made again
+    DISMISSED = "dismissed"
     LOST = "lost"  # the queue no longer knows it
     UNREACHABLE = "unreachable"  # its site has not answered for long
     SUPERSEDED = "superseded"  # another attempt at the same task finished first

@@ -394,10 +394,14 @@ class StopJob:
 
 @dataclass(frozen=True, slots=True)
 class Abandon:
-    """Let no allocation wait for these tasks: they will not run. `ends`: not even if they do."""
+    """Let no allocation wait for these tasks: they will not run. `ends`: not even if they do.
+
+    `again`: they will, but in other jobs, since what they read is to be made again.
+    """
 
     tasks: tuple[int, ...]
     ends: bool = False
+    again: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,6 +22,7 @@ from windrow.agent.event_file import (
 )
 from windrow.agent.job_file import JobFile, TaskSpec
 from windrow.model.attempt import DONE, Attempt
+from windrow.model.cause import Cause
 
 NODES, CORES, MEMORY = 3, 4, 100
 
@@ -192,3 +193,20 @@ def test_a_draining_job_tries_nothing_again(retries: int) -> None:
     assert core.is_done
     kinds = [type(record) for record in core.take_records()]
     assert kinds == [AttemptStarted, AttemptFailed, *([TaskDeclined] if retries else [])]
+
+
+def test_what_is_called_back_does_not_start_and_is_not_tried_again() -> None:
+    """What these tasks read is to be made again: one that runs may have read it before."""
+    tasks = tuple(task(n, "x", parents=(), children=(), retries=2) for n in range(2))
+    core = AgentCore(JobFile("r", 0, 1, 1, 100, None, tasks, grace_s=5.0), 0.0)
+    (start,) = core.start(0.0)
+    other = 1 - start.spec.task
+    for number in range(2):
+        core.call_back(number, 1.0)
+    core.ended(Attempt(start.spec.task, start.attempt, 1, None, "exit code 1"), 2.0)
+    assert core.is_done
+    assert not core.start(3.0)
+    _, declined, lost = core.take_records()
+    assert isinstance(declined, TaskDeclined)
+    assert isinstance(lost, AttemptLost)
+    assert (declined.task, lost.task, lost.cause) == (other, start.spec.task, Cause.DISMISSED)

@@ -345,6 +345,39 @@ def test_terms_are_checked() -> None:
             Site.of(8, None, **limits)
 
 
+def test_who_reads_what_is_made_again_is_called_back_from_jobs_that_have_it() -> None:
+    """Else an agent that was told before would start it on what its maker is half through with."""
+    core = diamond(patience={Cause.AGENT: 1})
+    core.handle(RunBegan(0))
+    core.handle(planned(0, FIRST))
+    core.handle(JobStarted(0, 0))
+    core.handle(TaskFinished(10, A))
+    core.handle(JobEnded(10, 0))
+    core.handle(planned(10, JobPlan((B,), 1, 20, 40), JobPlan((C,), 1, 30, 40)))
+    core.handle(JobStarted(11, 1))
+    undone = core.handle(e.TaskUndone(12, A))
+    assert Abandon((B, C), again=True) in undone
+    assert StopJob(2) in undone, "it waits in the queue, and has nothing else to do"
+    assert core.called_back() == (B, C)
+    core.handle(TaskDropped(13, 1, B))
+    core.handle(JobEnded(13, 1))
+    core.handle(JobEnded(13, 2))
+    core.check()
+    assert not core.called_back()
+    assert not core.trouble, "these were no losses"
+    assert core.view(14, lambda nodes, _: nodes).ready == (A,)
+
+
+def test_a_job_with_more_to_do_keeps_its_place_in_the_queue() -> None:
+    tasks = [Task("a", 9), Task("b", 9, parents=("a",)), Task("c", 9, parents=("b",)), Task("d", 9)]
+    workflow = Workflow.from_tasks("four", tasks)
+    core = Core(Work(workflow, whole_seconds(workflow), Site.of(2)), Terms())
+    core.handle(TaskFinished(0, A))
+    core.handle(planned(0, JobPlan((B, C, D), 1, 9, 9)))
+    actions = core.handle(e.TaskUndone(1, A))
+    assert actions == [Abandon((B, C), again=True), Decide()]
+
+
 def test_a_failed_task_stays_failed_when_its_parent_runs_again() -> None:
     """The output of a finished parent was lost, and the task that read it failed; only a resumed
     run tries it again."""

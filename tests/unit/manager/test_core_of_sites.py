@@ -23,10 +23,12 @@ from windrow.sim import Cluster
 from windrow.story.avoidance import FOR_S
 from windrow.story.events import (
     Decide,
+    JobEnded,
     JobKilled,
     JobsPlanned,
     JobStarted,
     RunBegan,
+    TaskDropped,
     TaskFinished,
     TaskStarted,
 )
@@ -187,3 +189,22 @@ def test_the_view_of_a_site_is_that_of_a_run_which_has_no_other(
         assert not both.view(event.at_s, no_wait, "second").can_submit
     assert alone.is_complete
     assert both.is_complete
+
+
+def test_what_came_back_too_early_waits_for_its_makers_at_another_site_without_a_job() -> None:
+    """A job for it was sent every 25 s, for as long as a task of the other site took."""
+    core = two_sites()
+    core.handle(RunBegan(0))
+    core.handle(plan("north", 0))
+    core.handle(JobStarted(0, 0))
+    core.handle(TaskStarted(0, 0, 0))
+    core.handle(plan("south", 3))
+    core.handle(JobStarted(0, 1))
+    assert core.view(0, no_wait, "south").left.tolist() == [False, False, True, False]
+    core.handle(TaskDropped(16, 1, 3))
+    core.handle(JobEnded(16, 1))
+    core.check()
+    assert core.view(16, no_wait, "south").left.tolist() == [False, False, True, False]
+    core.handle(TaskFinished(20, 2))
+    assert Decide("south") in core.handle(TaskFinished(30, 0))
+    assert core.view(30, no_wait, "south").ready == (3,)

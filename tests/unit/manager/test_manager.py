@@ -13,6 +13,7 @@ from windrow.model.cause import Cause
 from windrow.queues.port import JobSpec, JobState, SpecError
 from windrow.queues.simulated import Mood
 from windrow.story.events import (
+    Abandon,
     Event,
     JobKilled,
     JobsPlanned,
@@ -306,11 +307,11 @@ def test_tasks_that_cannot_run_are_abandoned_once(run: VirtualRun) -> None:
 
 def test_a_folder_that_cannot_be_written_is_named(run: VirtualRun) -> None:
     dispatch = run.hire().dispatch
-    dispatch.abandon([])
+    dispatch.abandon(Abandon(()))
     assert not (run.path / "abandoned").exists()
     (run.path / "abandoned").mkdir()
     with pytest.raises(OutsideError, match=r"abandoned cannot be written: Is a directory"):
-        dispatch.abandon([1])
+        dispatch.abandon(Abandon((1,)))
 
 
 @pytest.mark.parametrize("deadly", range(4, 40, 3))

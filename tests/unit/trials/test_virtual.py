@@ -250,6 +250,19 @@ def test_what_is_gone_everywhere_is_made_again_when_its_reader_is_planned_once_m
     assert not play(replace(small(3), far=1)).violation
 
 
+def test_no_task_starts_on_what_is_being_made_again() -> None:
+    """Its maker ran again in place, since someone had deleted the file, and its own job was planned
+    before that."""
+    scenario = VirtualScenario(20000168, lanes=2, levels=2, far=1, worse=1, few=1)
+    assert not play(scenario).violation
+
+
+def test_no_jobs_are_sent_to_wait_for_what_takes_long_at_another_place() -> None:
+    """One came back after 25 s, and another took its place, until what they waited for was done."""
+    scenario = VirtualScenario(20000282, lanes=1, levels=3, surely=str(Kind.GONE), far=1, few=1)
+    assert not play(scenario).violation
+
+
 def test_drawn_runs_of_few_kinds_of_faults() -> None:
     for seed in range(6 * max(1, FUZZ)):
         has: dict[str, Any] = ({"local": 1}, {"far": 1}, {"checkpoints": 1})[seed % 3]

@@ -28,9 +28,12 @@ from windrow.story.events import (
     JobSubmitted,
     JobTaken,
     RunBegan,
+    TaskDropped,
     TaskFailed,
     TaskFinished,
     TaskRetried,
+    TaskStarted,
+    TaskUndone,
 )
 from windrow.story.journal import Record
 from windrow.trials.virtual.counted import Invariant
@@ -70,6 +73,8 @@ LEAST_FOR: Mapping[Cause, int] = {Cause.TIME_LIMIT: 12, Cause.NODE_FAILED: 20}
 """The same for reasons that pass more often."""
 MOST_REFUSED = 3
 """In this number of jobs a disk may refuse the same task before the run gives up."""
+MOST_BACK = 4
+"""So often a task may come back from jobs in a row in which it did not start."""
 TRIED_S = 240
 """A file that is to move is tried again within this time."""
 FORGOTTEN_S = 30
@@ -152,6 +157,24 @@ def check_refused(run: VirtualRun, records: Iterable[Record], copies: int) -> No
             run.world.exercised[Invariant.REFUSED] += 1
             if len(refused) >= MOST_REFUSED + copies:
                 raise Violation(f"disks refused {record.event.task} in the jobs {sorted(refused)}")
+
+
+def check_sent_back(run: VirtualRun, records: Iterable[Record]) -> None:
+    """No task comes back from job after job in which it did not start, while no other is done."""
+    began = set[tuple[int, int]]()
+    back = Counter[int]()
+    for record in records:
+        event = record.event
+        if isinstance(event, TaskStarted):
+            began.add((event.job, event.task))
+        elif isinstance(event, TaskDropped):
+            if (event.job, event.task) not in began:
+                back[event.task] += 1
+                run.world.exercised[Invariant.SENT_BACK] += 1
+            if back[event.task] > MOST_BACK:
+                raise Violation(f"task {event.task} came back {back[event.task]} times: {event}")
+        elif isinstance(event, RunBegan | TaskFinished | TaskUndone | JobKilled):
+            back.clear()
 
 
 def _jobs_with_failures(records: Iterable[Record]) -> int:

@@ -49,6 +49,7 @@ class Invariant(StrEnum):
     HEARD = "ends of jobs are heard soon"
     SAVED = "no more is told of checkpoints than they have"
     TRIES = "tasks are tried as often as they may be"
+    SENT_BACK = "no task is sent to wait again and again"
     ENDS = "ends of jobs are told as they are"
     BUSY = "something is done while nothing goes wrong"
     RECALLED = "what the user cancelled ends soon"

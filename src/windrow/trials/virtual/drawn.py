@@ -38,6 +38,7 @@ from windrow.trials.virtual.causes import (
     check_limits,
     check_refused,
     check_saved,
+    check_sent_back,
     check_tries,
 )
 from windrow.trials.virtual.content import earlier, perfect
@@ -279,6 +280,7 @@ def _survive(run: VirtualRun) -> None:
     check_tries(run)
     check_limits(run)
     check_saved(run)
+    check_sent_back(run, run.records())
     check_refused(run, run.records(), 1 if run.bounds is None else run.bounds.copies)
 
 

@@ -16,8 +16,8 @@
 6. Nothing is left at the end: no job in the queue, no unfinished output or draft of a file on disk;
    and every task is done, its outputs there, and what they would be in a perfect world (`content`);
    of a task that is not done, there is what was there before. A file that a job given up wrote in
-   place may be half, and so may one that someone has deleted and that is being made again in place,
-   since a job that waits is not called back; so may what was made of it meanwhile.
+   place may be half; so may what was made of it meanwhile, and what a task made that ran while
+   someone deleted a file that it had yet to read.
 7. Of a run at two places of files, results are at home then, and the other has nothing.
 8. No attempt starts behind the last checkpoint that was heard of, unless that was deleted; none
    finds in its files what another wrote meanwhile (`World.begins`, `saves`); and when a task is
