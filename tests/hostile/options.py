@@ -214,8 +214,10 @@ OPTIONS: dict[tuple[str, ...], dict[str, Callable[[Draw], str]]] = {
         "--to": bad_time,
         "--every": lambda d: d.choice(["0", bad_time(d)]),
         "--at": bad_time,
+        "--html": no_page,
     },
     ("plan", WORKFLOW): {
+        "--html": no_page,
         **_SCENARIO,
         "--at": bad_time,
         "--strategy": bad_choice,
@@ -361,11 +363,8 @@ ANY_TEXT = {
     ("sites", "--on"),
     ("shell", "-c"),
     ("run", "--notify"),
-    ("compare", "--html"),
-    ("plan", "--html"),
 }
-"""Options of which a bad value is told in the answer, is nothing of ours, or is told as that of
-`simulate` is, after minutes of simulation where nothing is compiled."""
+"""Options of which a bad value is told in the answer, or is nothing of ours."""
 
 _FIRST = [
     "status",

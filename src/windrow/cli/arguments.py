@@ -133,6 +133,22 @@ def place(text: str) -> str:
     return text
 
 
+def output_file(text: str) -> str:
+    """Where a file will be written: refused before the work if that cannot be."""
+    from windrow.formats.disk import check_writable
+
+    check_writable(place(text))
+    return text
+
+
+def output_folder(text: str) -> str:
+    """The same of a folder for files."""
+    from windrow.formats.disk import check_folder
+
+    check_folder(place(text))
+    return text
+
+
 def assignment(text: str) -> tuple[str, str]:
     """Name and value of `NAME=VALUE`."""
     name, equals, value = text.partition("=")

@@ -12,7 +12,7 @@ import os
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from windrow.cli.arguments import number, place, size_bytes, whole
+from windrow.cli.arguments import number, output_file, output_folder, place, size_bytes, whole
 from windrow.errors import UserError
 
 if TYPE_CHECKING:
@@ -172,14 +172,14 @@ def add_html(
     options: _Options, *earlier: str, default: str | None = None, words: str = PAGE
 ) -> None:
     """`--html FILE`, also under its earlier names."""
-    options.add_argument("--html", default=default, metavar="FILE", help=words)
-    _add_earlier(options, earlier, "html")
+    options.add_argument("--html", type=output_file, default=default, metavar="FILE", help=words)
+    _add_earlier(options, earlier, "html", type=output_file)
 
 
 def add_out(options: _Options, words: str, *earlier: str) -> None:
     """`--out FOLDER`, also under its earlier names."""
-    options.add_argument("--out", type=place, metavar="FOLDER", help=words)
-    _add_earlier(options, earlier, "out", type=place)
+    options.add_argument("--out", type=output_folder, metavar="FOLDER", help=words)
+    _add_earlier(options, earlier, "out", type=output_folder)
 
 
 def add_workers(options: _Options) -> None:

@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, cast
 
 from windrow.deletion import put
-from windrow.errors import InputError, OutsideError, UserError
+from windrow.errors import InputError, NothingBegun, OutsideError, UserError
 from windrow.files import draft_beside
 
 AnyPath = str | os.PathLike[str]
@@ -189,9 +189,7 @@ def replace_bytes(path: AnyPath) -> Iterator[BinaryIO]:
             with target.open("wb") as device, _packed(target, device) as stream:
                 yield stream
             return
-        place = Path(os.path.realpath(target))  # a link stays a link: what it points to is replaced
-        if place.is_dir():
-            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(target))
+        place = _place_of(target)
         with draft_beside(place) as beside:
             with beside.open("xb") as file:
                 with _packed(target, file) as stream:
@@ -201,6 +199,36 @@ def replace_bytes(path: AnyPath) -> Iterator[BinaryIO]:
             if place.exists():  # a replaced file keeps its permissions
                 beside.chmod(stat.S_IMODE(place.stat().st_mode))
             put(beside, place)
+
+
+def _place_of(target: Path) -> Path:
+    """Where a file of this name is put: a link stays a link, and what it points to is replaced."""
+    place = Path(os.path.realpath(target))
+    if place.is_dir():
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(target))
+    return place
+
+
+def check_writable(path: AnyPath) -> None:
+    """UserError, or NothingBegun, if `replace_bytes` could not write there: better before what
+    takes long than after. Devices and pipes are left alone."""
+    target = Path(path)
+    try:
+        with _refusals_explained(target):
+            if target.exists() and not target.is_file() and not target.is_dir():
+                return
+            with draft_beside(_place_of(target)) as beside, beside.open("xb"):
+                pass
+    except OutsideError as error:
+        raise NothingBegun(str(error)) from None
+
+
+def check_folder(path: AnyPath) -> None:
+    """The same of a folder, which need not be there yet."""
+    there = Path(path).absolute()
+    while not os.path.lexists(there):
+        there = there.parent
+    check_writable(there / "x")
 
 
 @contextmanager

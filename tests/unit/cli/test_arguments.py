@@ -120,3 +120,35 @@ def test_what_steers_a_terminal_is_shown_as_escapes() -> None:
 def test_an_error_cannot_steer_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["show", "a\x1b]0;b\x07.json"]) == 2
     assert "a\\x1b]0;b\\x07.json: no such file" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["compare", "nosuch.json", "--html", "no/such.html"],
+        ["plan", "nosuch.json", "-o", "no/such.html"],
+        ["simulate", "nosuch.swf", "--html", "no/such.html"],
+        ["simulate", "nosuch.swf", "--jobs-out", "no/such.csv"],
+        ["show", "nosuch.json", "--html", "no/such.html"],
+        ["generate", "nosuch", "-o", "no/such.json"],
+        ["profile", "--parquet", "no/such.parquet", "--", "true"],
+        ["report", "--crate", "file/such"],
+        ["stream", "--html", "no/such.html"],
+        ["lab", "nosuch.toml", "--out", "file/such"],
+        ["reproduce", "glume", "--out", "file/such"],
+    ],
+)
+def test_what_cannot_be_written_is_refused_before_the_work(
+    words: list[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Of other mistakes, which come to light when it begins, nothing is said yet."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "file").touch()
+    assert main(words) == 2
+    said = capsys.readouterr().err
+    assert "there is no folder" in said
+    assert said.count("\n") == 1
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]

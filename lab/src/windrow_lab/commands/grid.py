@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from windrow.cli import options, terminal
-from windrow.cli.arguments import assignment, node_count, number, once_each, seed
+from windrow.cli.arguments import assignment, node_count, number, once_each, output_file, seed
 from windrow.errors import UserError
 from windrow.model.wording import count, span
 
@@ -73,7 +73,7 @@ def _add_tight(parser: argparse.ArgumentParser) -> None:
 def _add_generate(parser: argparse.ArgumentParser) -> None:
     add = options.adder(parser)
     add("recipe RECIPE", help="a recipe's name, or `list`")
-    add("-o --output FILE", help="where to write: .toml or .json, plain or .gz")
+    add("-o --output FILE", output_file, help="where to write: .toml or .json, plain or .gz")
     add("--seed S", seed, 0, help="random seed")
     words = "set a parameter of the recipe; may be repeated"
     add("--set NAME=VALUE", assignment, action="append", help=words)
@@ -87,7 +87,9 @@ def _add_select(parser: argparse.ArgumentParser) -> None:
     how("--fastest K", node_count, help="the K fastest nodes")
     words = "what suits this workflow, by its width and its CCR on this grid"
     how("--for WORKFLOW", dest="workflow", help=words)
-    options.adder(parser)("-o --output FILE", help="write the selected nodes as a new grid")
+    options.adder(parser)(
+        "-o --output FILE", output_file, help="write the selected nodes as a new grid"
+    )
 
 
 def _scheduler_names() -> str:

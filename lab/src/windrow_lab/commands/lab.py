@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from windrow.cli import options, terminal
-from windrow.cli.arguments import assignment, once_each, place, whole
+from windrow.cli.arguments import assignment, once_each, output_file, place, whole
 from windrow.errors import UserError
 from windrow_lab.campaign.watching import watching
 
@@ -41,7 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     what = options.adder(parser.add_argument_group("what to do").add_mutually_exclusive_group())
     what("campaign CAMPAIGN", nargs="?", help="a campaign file (.toml): run what is missing")
     words = "write a campaign file with every key explained, or print it if no FILE is given"
-    what("--example FILE", nargs="?", const="-", help=words)
+    what("--example FILE", output_file, nargs="?", const="-", help=words)
     what("--summary FOLDER", place, help="summarize what is finished in a folder; run nothing")
     options.add_out(parser, "where results go (default: windrow-NAME)", "-o")
     options.add_workers(parser)

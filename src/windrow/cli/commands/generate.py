@@ -27,6 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("recipe RECIPE", help="a recipe's name, `log`, or `list`")
     add(
         "-o --output FILE",
+        arguments.output_file,
         help="where to write: .json[.gz], .yaml (workflow, see below), .swf[.gz] (log)",
     )
     add("--seed S", arguments.seed, 0, help="random seed")

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from windrow.cli import options, terminal
-from windrow.cli.arguments import number, place
+from windrow.cli.arguments import number, output_file
 from windrow.errors import UserError, unknown_name
 
 if TYPE_CHECKING:
@@ -39,12 +39,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add(
         "-o --output FILE",
-        place,
+        output_file,
         help="where to write the profile (default: the program's name with .profile)",
     )
     add(
         "--into WORKFLOW",
-        place,
+        output_file,
         help="write sizes and roles found into the files of this native workflow",
     )
     speed = number(1, 1e9, what="a speed")
@@ -54,7 +54,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         2000.0,
         help="millions of instructions per second, to convert instructions to time",
     )
-    add("--parquet FILE", place, help="write the trace, one row for each operation")
+    add("--parquet FILE", output_file, help="write the trace, one row for each operation")
     options.add_html(parser)
     options.add_json(parser, "instead of tables")
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from windrow.cli import options, terminal
-from windrow.cli.arguments import place
+from windrow.cli.arguments import output_folder
 from windrow.errors import OutsideError, UserError
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add(
         "--crate",
-        type=place,
+        type=output_folder,
         metavar="DIR",
         help="also export the run as an RO-Crate to this new folder",
     )

@@ -7,7 +7,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from windrow.cli import options, terminal
-from windrow.cli.arguments import duration_s, node_count, positive
+from windrow.cli.arguments import duration_s, node_count, output_file, positive
 from windrow.cli.scenario import TIMES, add_failures, failure_words
 from windrow.errors import UserError
 
@@ -42,6 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     output = parser.add_argument_group("output")
     output.add_argument(
         "--jobs-out",
+        type=output_file,
         metavar="FILE",
         help="write each job's times to a .csv, .csv.gz or .parquet file",
     )

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from windrow.cli import terminal
-from windrow.cli.arguments import node_count
+from windrow.cli.arguments import node_count, output_folder
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -22,7 +22,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     fetch.add_argument("names", nargs="+", metavar="NAME", help="as listed, like KTH-SP2")
     fetch.add_argument(
-        "--to", default=".", metavar="FOLDER", help="where to put the files (default: here)"
+        "--to",
+        type=output_folder,
+        default=".",
+        metavar="FOLDER",
+        help="where to put the files (default: here)",
     )
     describe = actions.add_parser(
         "describe",
