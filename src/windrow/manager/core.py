@@ -103,7 +103,8 @@ class Core:
         self.cancelled: set[int] = set()
         """Those of them that the user does not want."""
         self.recalled: dict[int, set[int]] = {}
-        """Of these, jobs in which they may still run."""
+        """Jobs in which tasks may still run that are no members of them: the user cancelled them,
+        or a job that was given up has done them. Until that is over such a task is in no other."""
         self._called_back: dict[int, set[int]] = {}
         """Tasks that read what is to be made again, with the jobs that are to give them back."""
         self.blocked: set[int] = set()
@@ -119,7 +120,9 @@ class Core:
         """Blocked, and not needed: what must fail for them has succeeded."""
         self._let_go = set[int]()  # parents for which no task waits any more in this way
         self._stopping = set[int]()  # tasks whose failure lets no other start
-        self._early = set[int]()  # tasks that came back since what they wait for takes longer
+        self._early = Counter[
+            int
+        ]()  # how often tasks came back since what they wait for takes longer
         self._priority = Counter[int]()
         self.ranked: dict[int, int] = {}
         """Priorities that the user has given while the run went on."""
@@ -441,7 +444,8 @@ class Core:
             case e.TaskStarted():
                 return self._task_started(event)
             case e.TaskFinished() | e.TaskKept():
-                return self._task_finished(event.task, event.at_s)
+                by = event.by if isinstance(event, e.TaskFinished) else None
+                return self._task_finished(event.task, event.at_s, by)
             case e.TaskCheckpointed():
                 return self.pieces.hear(event, self.jobs[event.job])
             case e.TaskRetried():
@@ -546,7 +550,8 @@ class Core:
         waiting = (task for task in self._if_failed if left[task])
         held_up += [task for task in waiting if self._open_parents[task]]
         held_up += self.limits.without_room(t for t in self.limits.takes if left[t])
-        held_up += [t for t in sorted(self._early) if left[t] and self._waits_elsewhere(t, at)]
+        held_up += [t for t in sorted(self._early) if left[t] and self._is_awaiting(t, at)]
+        held_up += [task for task, jobs in self.recalled.items() if jobs and left[task]]
         if held_up:
             left[held_up] = False
             left[sorted(self._after(held_up))] = False
@@ -562,15 +567,18 @@ class Core:
             left[sorted(self._after(t for t in away if any(o.has(t) for o in at.group)))] = False
         return left
 
-    def _waits_elsewhere(self, task: int, at: AtSite) -> bool:
-        """Whether it comes after a task that is not done and cannot run at sites of this group: its
-        strategy does not know when that will be."""
+    def _is_awaiting(self, task: int, at: AtSite) -> bool:
+        """Whether another job for this task would be too early as well: what it comes after cannot
+        run at sites of this group, whose strategy does not know when that will be done; or is in a
+        job that was expected to end, and did not, more than once."""
         waits = {task}
         stack = [task]
         while stack:
             new = self.open_parents(stack.pop()) - waits
             waits |= new
             stack += new
+        if self._early[task] > 1 and any(self.job_of[one] is not None for one in waits):
+            return True
         return any(not any(other.has(one) for other in at.group) for one in waits)
 
     def check(self) -> None:
@@ -775,17 +783,22 @@ class Core:
     def _let_go_of_children(self, task: int) -> list[int]:
         """The task was a parent that they waited for; those that now can start."""
         became_ready: list[int] = []
+        self._early.pop(task, None)
         for child in self._children[task]:
+            self._early.pop(child, None)
             self._open_parents[child] -= 1
             if self.is_ready(child) and self.job_of[child] is None and child not in self.blocked:
                 insort(self._ready, self._turn(child))
                 became_ready.append(child)
         return became_ready
 
-    def _task_finished(self, task: int, at_s: int) -> list[Action]:
+    def _task_finished(self, task: int, at_s: int, by: int | None = None) -> list[Action]:
+        self.recalled.pop(task, None)
         if self._done[task]:
             return []
         number = self.job_of[task]
+        if by is not None and number is not None and task in self.jobs[number].running_since_s:
+            self.recalled[task] = {number}
         is_copied = task in self.copies.of
         if number is not None and (self.notes_pace or len(self.jobs[number].at.group) > 1):
             self.jobs[number].note_pace(task, at_s)
@@ -807,10 +820,8 @@ class Core:
         if is_progress:
             (self.sites[self.site_of[task]] if home is None else home.at).losses.forget()
         if task in self.cancelled:  # before it could be ended
-            self.recalled.pop(task, None)
             actions += self._unblocked({task})
         became_ready = self._let_go_of_children(task)
-        self._early.discard(task)
         self.tries.pop(task, None)
         if task in self.limits.takes:  # what it took is for others
             became_ready += self._waiting_for_shares()
@@ -982,10 +993,11 @@ class Core:
     def _task_dropped(self, event: e.TaskDropped | e.CopyFailed) -> list[Action]:
         if isinstance(event, e.CopyFailed):
             self.copies.failed.add(event.task)
+        was_recalled = event.job in self.recalled.get(event.task, ())
         self.recalled.get(event.task, set()).discard(event.job)
         if self.job_of[event.task] != event.job:
             self.copies.close(event.task, event.job)
-            return []
+            return self._decide_if_useful(self._homes([event.task]) if was_recalled else ())
         if isinstance(event, e.CopyFailed) and self.copies.heir(event.task) is None:
             return self._task_failed(event.task)
         job = self.jobs[event.job]
@@ -1003,7 +1015,7 @@ class Core:
         is_excused |= event.job in self._called_back.get(event.task, ())
         job.has_given_up |= not is_excused
         if is_early:  # another job would be so, too
-            self._early |= job.open_tasks
+            self._early.update(job.open_tasks)
         if is_early and self.terms.patience is not None:
             self._expect_makers_longer(event.task, event.at_s)
         self._close(event.task)

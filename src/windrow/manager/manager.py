@@ -476,14 +476,15 @@ class Manager:
         self.on_records(records)
 
     def _give_up(self, record: Record) -> None:
-        """Fence a job that is over without a word of its agent, before its tasks are planned again.
+        """Fence a job that is over without a word of its agent, before its tasks are planned again;
+        and one that its queue refused, which another agent may take over.
 
         The holder of the claim may be alive, and is listened to. (The fence comes first: an agent
         claims, then looks for it.)
         """
-        if not translate.is_given_up(record):
+        if not (translate.is_given_up(record) or isinstance(record.event, e.JobRejected)):
             return
-        assert isinstance(record.event, e.JobKilled | e.JobEnded)
+        assert isinstance(record.event, e.JobKilled | e.JobEnded | e.JobRejected)
         number = record.event.job
         self.dispatch.fence(self.core, number)
         at = self.core.jobs[number].at

@@ -239,10 +239,11 @@ class TaskCheckpointed:
 
 @dataclass(frozen=True, slots=True)
 class TaskFinished:
-    """A task has done its work."""
+    """A task has done its work; `by`: in this job, which the run had given up."""
 
     at_s: int
     task: int
+    by: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

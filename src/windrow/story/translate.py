@@ -150,7 +150,9 @@ def from_given_up(job: int, record: agent.Record) -> Record | None:
     if heard is None:
         return None
     assert heard.attempt is not None
-    return replace(heard, attempt=replace(heard.attempt, job=job))
+    assert isinstance(heard.event, e.TaskFinished)
+    event = replace(heard.event, by=job)
+    return replace(heard, event=event, attempt=replace(heard.attempt, job=job))
 
 
 def is_given_up(record: Record) -> bool:

@@ -378,6 +378,53 @@ def test_a_job_with_more_to_do_keeps_its_place_in_the_queue() -> None:
     assert actions == [Abandon((B, C), again=True), Decide()]
 
 
+def test_what_was_cancelled_runs_again_when_the_attempt_that_ran_has_ended() -> None:
+    core = diamond()
+    core.handle(RunBegan(0))
+    core.handle(planned(0, FIRST))
+    core.handle(JobStarted(0, 0))
+    core.handle(TaskStarted(0, 0, A))
+    core.handle(e.TasksCancelled(1, (A,)))
+    core.handle(e.TaskUndone(1, A))
+    assert not core.view(1, lambda nodes, _: nodes).ready
+    assert Decide() in core.handle(TaskDropped(3, 0, A))
+    assert core.view(3, lambda nodes, _: nodes).ready == (A,)
+
+
+def test_what_a_given_up_job_has_done_runs_again_when_its_replacement_has_ended() -> None:
+    """Both would write the same files in place."""
+    core = diamond()
+    core.handle(planned(0, FIRST))
+    core.handle(JobStarted(0, 0))
+    core.handle(JobKilled(1, 0, "lost"))
+    core.handle(planned(1, FIRST))
+    core.handle(JobStarted(1, 1))
+    core.handle(TaskStarted(1, 1, A))
+    core.handle(TaskFinished(9, A, by=0))
+    core.handle(e.TaskUndone(10, A))
+    assert not core.view(10, lambda nodes, _: nodes).ready
+    assert Decide() in core.handle(JobKilled(11, 1, "lost"))
+    assert core.view(11, lambda nodes, _: nodes).ready == (A,)
+    core.check()
+
+
+def test_what_came_back_too_early_twice_waits_without_a_job() -> None:
+    core = diamond()
+    core.handle(RunBegan(0))
+    core.handle(planned(0, JobPlan((A, C), 1, 40, 60)))
+    core.handle(JobStarted(0, 0))
+    core.handle(TaskStarted(0, 0, A))
+    for number in (1, 2):
+        assert B in core.view(0, lambda nodes, _: nodes).left.nonzero()[0]
+        core.handle(planned(0, JobPlan((B,), 2, 25, 25)))
+        core.handle(JobStarted(0, number))
+        core.handle(TaskDropped(6, number, B))
+        core.handle(JobEnded(7, number))
+    assert B not in core.view(7, lambda nodes, _: nodes).left.nonzero()[0]
+    assert Decide() in core.handle(TaskFinished(10, A))
+    assert core.view(10, lambda nodes, _: nodes).ready == (B,)
+
+
 def test_a_failed_task_stays_failed_when_its_parent_runs_again() -> None:
     """The output of a finished parent was lost, and the task that read it failed; only a resumed
     run tries it again."""
