@@ -53,13 +53,20 @@ class Journal(Generic[E]):
     def __init__(self, file: Database, connection: sqlite3.Connection) -> None:
         self.path = file.path
         self._file = file
-        self._db = connection
+        self._connection: sqlite3.Connection | None = connection
+        self._is_reader = False
         self._is_ahead = False
         self._inode: int | None = None
         """Of the file; None if this journal is kept nowhere."""
         with suppress(FileNotFoundError):
             self._inode = file.path.stat().st_ino
         self._decoders = {name: msgspec.json.Decoder(kind) for kind, name in self.kinds.items()}
+
+    @property
+    def _db(self) -> sqlite3.Connection:
+        if self._connection is None:
+            self._connection = self._file.connect(self._reading(self._file))
+        return self._connection
 
     @classmethod
     def create(cls, path: Path, facts: Mapping[str, Any]) -> Self:
@@ -88,9 +95,7 @@ class Journal(Generic[E]):
     def open(cls, path: Path, *, writable: bool = False, is_cluster: bool = False) -> Self:
         """The journal at this path. `is_cluster`: others read it from other machines."""
         file = Database(path, "the journal")
-        with file.explained():
-            if not path.is_file():
-                raise InputError(path, cls.missing[0], fix=cls.missing[1])
+        how = cls._reading(file)
         if writable:
             is_ahead = not (is_cluster or is_shared(path))
             pragmas = (
@@ -100,18 +105,34 @@ class Journal(Generic[E]):
             )
             journal = cls(file, file.connect("mode=rw", pragmas))
             journal._is_ahead = is_ahead
-        else:  # in WAL mode SQLite wants to write even then, which some disks do not let it
-            may_write = os.access(path.parent, os.W_OK) and not is_shared(path)
-            is_frozen = (
-                not may_write
-                and _is_ahead(path)
-                and not path.with_name(path.name + "-wal").exists()
-            )
-            journal = cls(file, file.connect("immutable=1" if is_frozen else "mode=ro"))
+        else:
+            journal = cls(file, file.connect(how))
+            journal._is_reader = True
         found = journal.facts().get("format")
         if found != FORMAT:
             raise InputError(path, f"format {found} is not {FORMAT}", fix=_OTHER_VERSION)
         return journal
+
+    @classmethod
+    def _reading(cls, file: Database) -> str:
+        """How to open the file for reading, which must be there."""
+        path = file.path
+        with file.explained():
+            if not path.is_file():
+                raise InputError(path, cls.missing[0], fix=cls.missing[1])
+        # in WAL mode SQLite wants to write even then, which some disks do not let it
+        may_write = os.access(path.parent, os.W_OK) and not is_shared(path)
+        has_ahead = path.with_name(path.name + "-wal").exists()
+        if not may_write and _is_ahead(path) and not has_ahead:
+            return "immutable=1"
+        return "mode=ro"
+
+    def rest(self) -> None:
+        """Of a reader: let go of the file until it is read again. While it is open, who wrote
+        cannot leave all in the one file."""
+        if self._is_reader and self._connection is not None:
+            self._connection.close()
+            self._connection = None
 
     def facts(self) -> dict[str, Any]:
         """What is known of the whole."""
@@ -136,7 +157,8 @@ class Journal(Generic[E]):
                 self._db.execute(f"PRAGMA busy_timeout={_SETTLING_MS}")
                 self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
                 self._db.execute("PRAGMA journal_mode=DELETE")
-        self._db.close()
+        if self._connection is not None:
+            self._connection.close()
 
     @contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:
@@ -219,6 +241,7 @@ class JournalView(Generic[J]):
         for seq, record in self._journal.records(self._seen):
             self._hear(record)
             self._seen = seq
+        self._journal.rest()
         self.holder = holder_of(self._lock)
         """Who works at it now; None: no process does."""
 

@@ -396,14 +396,14 @@ def test_what_a_given_up_job_has_done_runs_again_when_its_replacement_has_ended(
     core = diamond()
     core.handle(planned(0, FIRST))
     core.handle(JobStarted(0, 0))
-    core.handle(JobKilled(1, 0, "lost"))
+    core.handle(JobKilled(1, 0, Cause.LOST))
     core.handle(planned(1, FIRST))
     core.handle(JobStarted(1, 1))
     core.handle(TaskStarted(1, 1, A))
     core.handle(TaskFinished(9, A, by=0))
     core.handle(e.TaskUndone(10, A))
     assert not core.view(10, lambda nodes, _: nodes).ready
-    assert Decide() in core.handle(JobKilled(11, 1, "lost"))
+    assert Decide() in core.handle(JobKilled(11, 1, Cause.LOST))
     assert core.view(11, lambda nodes, _: nodes).ready == (A,)
     core.check()
 

@@ -181,6 +181,20 @@ def test_when_it_is_closed_all_of_it_is_in_one_file(journal: RunJournal, tmp_pat
     assert [path.name for path in journal.path.parent.glob("journal.sqlite*")] == ["journal.sqlite"]
 
 
+def test_who_reads_again_and_again_leaves_the_file_to_who_writes(journal: RunJournal) -> None:
+    """Else empty files stayed beside it, after each run that somebody looked at."""
+    journal.close()
+    writer = RunJournal.open(journal.path, writable=True)
+    reader = RunJournal.open(journal.path)
+    assert not list(reader.records())
+    reader.rest()
+    writer.append([Record(e.RunBegan(0))])
+    writer.close()
+    assert [path.name for path in journal.path.parent.glob("journal.sqlite*")] == ["journal.sqlite"]
+    assert [record.event for _, record in reader.records()] == [e.RunBegan(0)]
+    reader.close()
+
+
 def test_on_a_shared_file_system_there_is_no_shared_memory(
     journal: RunJournal, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

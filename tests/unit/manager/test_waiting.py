@@ -129,3 +129,30 @@ def test_a_run_believes_the_queue_that_says_otherwise(run: VirtualRun) -> None:
     (used,) = [p for p in manager.journal.predictions() if p.used and p.job == 0]
     assert used.source == "probe"
     assert used.start_s - used.at_s == pytest.approx(1200, abs=2)
+
+
+@pytest.mark.parametrize(
+    ("state", "words"),
+    [
+        ("running", "it will be part of one of the next jobs"),
+        ("failed", "the run has ended without it; windrow resume r-1 continues it"),
+        ("stopped", "the run was stopped before it ran; windrow resume r-1 continues it"),
+        ("interrupted", "no process manages the run now; windrow resume r-1 continues it"),
+        ("continued", "another run continues this one"),
+    ],
+)
+def test_of_a_run_that_is_over_no_next_job_is_promised(
+    run: VirtualRun, state: str, words: str
+) -> None:
+    told = replace(recorded(run.story()), name="r-1", state=state)
+    assert explain_task(told, 0)[-1].endswith(words)
+
+
+def test_why_a_run_gave_up_is_said_of_the_tasks_that_did_not_run(run: VirtualRun) -> None:
+    story = run.story()
+    story.trouble = "3 jobs in a row disappeared"
+    told = replace(recorded(story), name="r-1", state="failed")
+    assert explain_task(told, 0)[-1] == (
+        "the run gave up before it ran: 3 jobs in a row disappeared; "
+        "windrow resume r-1 continues it"
+    )

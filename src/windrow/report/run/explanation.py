@@ -18,7 +18,7 @@ from windrow.queues.reasons import reason
 from windrow.story.figures import RecordedRun
 from windrow.story.journal import PredictedStart
 from windrow.story.lost_files import LostFile
-from windrow.story.states import JobStage, TaskState
+from windrow.story.states import JobStage, RunState, TaskState
 from windrow.story.story import JobStory, RunStory, TaskAttempt, TaskStory
 from windrow.story.waiting import waits_because
 from windrow.strategies.base import Candidate, JobPlan
@@ -296,7 +296,7 @@ def _told(run: RecordedRun, number: int) -> _Task:
     after = [f"job {job} did not run it: {why}" for job, why in task.dropped]
     after += [f"{_clock(run, at_s)}: it was changed" for at_s in task.amended_s]
     after += [f"{_clock(run, at_s)}: {runs_again(workflow, lost)}" for at_s, lost in task.undone]
-    return _Task(head, before, attempts, after, _refused(task), _waits_for(story, number))
+    return _Task(head, before, attempts, after, _refused(task), _waits_for(run, number))
 
 
 def _refused(task: TaskStory) -> list[str]:
@@ -366,7 +366,8 @@ def _came_to(attempt: TaskAttempt) -> str:
     return words
 
 
-def _waits_for(story: RunStory, number: int) -> list[str]:
+def _waits_for(run: RecordedRun, number: int) -> list[str]:
+    story = run.story
     task = story.tasks[number]
     ids = story.workflow.ids
     parents = [(p, story.tasks[p].state) for p in story.workflow.parents.of(number).tolist()]
@@ -379,6 +380,8 @@ def _waits_for(story: RunStory, number: int) -> list[str]:
         return [f"it was cancelled; windrow retry {shlex.quote(ids[number])} runs it after all"]
     if task.state not in (TaskState.PENDING, TaskState.SUBMITTED):
         return []
+    if task.state is TaskState.PENDING and run.state in _ENDED:
+        return [_without_it(run)]
     if waiting:
         return [f"it waits for {_first([f'{parent} ({state})' for parent, state in waiting])}"]
     if task.state is TaskState.PENDING:
@@ -391,6 +394,27 @@ def _waits_for(story: RunStory, number: int) -> list[str]:
     if home.reason:
         return [f"{_in_job(home.state)}, because {waits_because(home)}"]
     return [_in_job(home.state)]
+
+
+_ENDED = {
+    RunState.FAILED: "the run has ended without it",
+    RunState.STOPPED: "the run was stopped before it ran",
+    RunState.INTERRUPTED: "no process manages the run now",
+    RunState.CONTINUED: "another run continues this one",
+}
+"""Of a run in which no task will be in a job any more, unless it is continued."""
+
+
+def _without_it(run: RecordedRun) -> str:
+    """Why nothing more becomes of a task that did not run, and what would change that."""
+    state = RunState(run.state)
+    if run.story.trouble and state is RunState.FAILED:
+        why = f"the run gave up before it ran: {run.story.trouble}"
+    else:
+        why = _ENDED[state]
+    if state is RunState.CONTINUED:
+        return why
+    return f"{why}; windrow resume {shlex.quote(run.name)} continues it"
 
 
 def _in_job(stage: JobStage) -> str:
