@@ -105,6 +105,29 @@ class _Loop(Loop):
             [one.spec for one in begun if place in one.nodes] for place in self._begun[task].nodes
         ]
 
+    def spec(self, task: int) -> TaskSpec:
+        """A task as its job's file has it."""
+        return self._core.spec(task)
+
+    def begun(self, task: int) -> TaskSpec:
+        """A task as its last attempt has it."""
+        return self._begun[task].spec
+
+    def is_delayed(self, task: int) -> bool:
+        """Whether it waited for files since it had its turn."""
+        return bool(self._job.scratch) or self._core.spec(task).checkpoint is not None
+
+    @property
+    def left_s(self) -> float:
+        """How long it has its nodes yet."""
+        return self._core.deadline - self._clock.now()
+
+    @property
+    def offered(self) -> set[int]:
+        """Tasks that wait for nothing but room."""
+        offers = self._core.packing._offered.values()
+        return {task for tasks in offers for *_, task in tasks} & self._core._allocation.open
+
     @property
     def shape(self) -> NodeShape:
         """What each of its nodes has."""

@@ -10,12 +10,12 @@ that the queue has. Rule 6: while nothing goes wrong nodes are not held for noth
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from windrow.agent.event_file import AttemptFailed, AttemptSaved
+from windrow.agent.event_file import AttemptFailed, AttemptFinished, AttemptSaved
 from windrow.agent.job_file import read_job
 from windrow.model.cause import Cause
 from windrow.queues.port import JobState
@@ -24,6 +24,7 @@ from windrow.story.events import (
     DiskRefused,
     JobEnded,
     JobKilled,
+    JobsPlanned,
     JobStarted,
     JobSubmitted,
     JobTaken,
@@ -32,6 +33,7 @@ from windrow.story.events import (
     TaskFailed,
     TaskFinished,
     TaskRetried,
+    TasksAmended,
     TaskStarted,
     TaskUndone,
 )
@@ -100,7 +102,48 @@ def check_failed(run: VirtualRun, records: Iterable[Record]) -> None:
         raise Violation(f"a task failed, and nothing made it: {failed[0]}")
 
 
-def check_tries(run: VirtualRun) -> None:
+def check_attempts(run: VirtualRun, records: Iterable[Record]) -> None:
+    """What agents told of attempts, and is in the journal, is what became of them."""
+    ends = run.world.ends
+    done = {(task, number) for task, number, exit_code, _ in ends if exit_code == 0}
+    told = [word for _, word in told_in(run.folder)]
+    failed = [word.of for word in told if isinstance(word, AttemptFailed)]
+    events = TaskFailed | TaskRetried
+    failed += [one.attempt for one in records if one.attempt and isinstance(one.event, events)]
+    run.world.exercised[Invariant.ATTEMPTS] += len(failed)
+    for of in failed:
+        if (of.task, of.number, of.exit, of.signal) not in ends:
+            raise Violation(f"no attempt ended so: {of}")
+    for word in told:
+        if isinstance(word, AttemptFinished) and (word.task, word.of.number) not in done:
+            raise Violation(f"no attempt succeeded so: {word}")
+
+
+def _failed_before(records: Iterable[Record]) -> dict[tuple[int, int], set[int]]:
+    """How often tasks of each job had failed when it was planned, or at most when it was
+    submitted."""
+    tries = Counter[int]()
+    planned = dict[int, tuple[int, ...]]()
+    failed = dict[tuple[int, int], set[int]]()
+    for record in records:
+        event = record.event
+        if isinstance(event, JobsPlanned):
+            for plan in event.decision.jobs:
+                planned[len(planned)] = plan.all_tasks
+                failed |= {(len(planned) - 1, t): {tries[t]} for t in plan.all_tasks}
+        elif isinstance(event, JobSubmitted):
+            for task in planned[event.job]:
+                failed[event.job, task].add(tries[task])
+        elif isinstance(event, TaskRetried):
+            tries[event.task] += 1
+        elif isinstance(event, TaskFinished | TaskFailed):
+            del tries[event.task]
+        elif isinstance(event, TasksAmended) or (isinstance(event, RunBegan) and event.retry):
+            tries.clear()
+    return failed
+
+
+def check_tries(run: VirtualRun, records: Sequence[Record]) -> None:
     """A task is tried as often as its step says before it has failed for good: in each job as often
     as earlier ones have left of that. Of tasks without checkpoints: if these wrote none for long,
     they are not tried again."""
@@ -111,6 +154,12 @@ def check_tries(run: VirtualRun) -> None:
         if run.folder.job_file(number).exists()
         for spec in read_job(run.folder.job_file(number)).tasks
     }
+    known = _failed_before(records)
+    has_amended = any(isinstance(record.event, TasksAmended) for record in records)
+    for (number, task), failed in before.items() if not has_amended else ():
+        if failed not in known.get((number, task), {failed}):
+            counts = known[number, task]
+            raise Violation(f"job {number} has task {task} as failed {failed} times, not {counts}")
     tries = Counter[tuple[int, int]]()
     for number, word in told_in(run.folder):
         if not isinstance(word, AttemptFailed) or word.task >= len(steps):
@@ -244,6 +293,8 @@ class CauseWatch:
     """When something last was done, or went wrong."""
     calm_s: float = 0.0
     """Since when nothing goes wrong."""
+    done_s: dict[tuple[str, int], float] = field(default_factory=dict)
+    """Since when copies run of what is done, by the queue's name of the job and the task."""
     open_s: float = 0.0
     """When the run last had a reason to stay open."""
 
@@ -271,6 +322,7 @@ class CauseWatch:
         self._check_ends()
         self._check_busy()
         self._check_recalled()
+        self._check_beaten()
         self._check_open()
         self.silent_s = max(self.silent_s, world.answered_late_s)
         if world.now_s - self.silent_s > SOON_S:
@@ -396,6 +448,30 @@ class CauseWatch:
                     took_s = world.now_s - since_s
                     raise Violation(f"task {task} runs, which was cancelled {took_s} s ago")
             world.exercised[Invariant.RECALLED] += 1
+
+    def _check_beaten(self) -> None:
+        """Of what is done no copy runs on for long."""
+        world = self.run.world
+        manager = self.run.manager
+        assert manager is not None
+        copied = [
+            (agent, task)
+            for agent in world.agents.values()
+            if agent.loop is not None and agent.queue_id not in world.was_unseen
+            for task in agent.loop.running
+            if agent.loop.spec(task).commit and manager.core.is_done(task)
+        ]
+        now_s = world.now_s
+        self.done_s = {
+            (agent.queue_id, task): self.done_s.get((agent.queue_id, task), now_s)
+            for agent, task in copied
+        }
+        world.exercised[Invariant.BEATEN] += len(copied)
+        for (name, task), since_s in self.done_s.items():
+            if world.is_quiet and now_s - max(since_s, self.calm_s) > ENDS_S:
+                raise Violation(
+                    f"task {task} runs in {name}, and is done since {now_s - since_s} s"
+                )
 
     def _check_open(self) -> None:
         """A run that is held stays open, and one that is held no more ends."""

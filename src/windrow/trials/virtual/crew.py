@@ -57,6 +57,9 @@ class Tasks(Protocol):
     def came(self, paths: Iterable[str]) -> None:
         """These have come from a node to the shared files."""
 
+    def ended(self, agent: VirtualAgent, attempt: Attempt) -> None:
+        """This came of an attempt."""
+
     def discarded(self, order: Order) -> None:
         """The outputs of an attempt without success were discarded."""
 
@@ -496,7 +499,11 @@ class VirtualCrew(Crew):
             local = tuple(path for path in order.outputs if path in self._made)
         else:
             local = ()
-        return Attempt(order.task, order.attempt, exit_code, signal, why, cause=cause, local=local)
+        attempt = Attempt(
+            order.task, order.attempt, exit_code, signal, why, cause=cause, local=local
+        )
+        self._tasks.ended(self._agent, attempt)
+        return attempt
 
     def stop(self, keys: Collection[int], number: int) -> None:
         for run in [self._at_work.pop(key) for key in keys if key in self._at_work]:

@@ -34,6 +34,7 @@ from windrow.strategies.base import Decision, Strategy, View
 from windrow.trials.virtual.bounds import Bounds
 from windrow.trials.virtual.causes import (
     CauseWatch,
+    check_attempts,
     check_failed,
     check_limits,
     check_refused,
@@ -277,9 +278,10 @@ def _survive(run: VirtualRun) -> None:
     """Let it come to its end, and look at what it has told."""
     run.survive()
     check_failed(run, run.records())
-    check_tries(run)
+    check_tries(run, run.records())
     check_limits(run)
     check_saved(run)
+    check_attempts(run, run.records())
     check_sent_back(run, run.records())
     check_refused(run, run.records(), 1 if run.bounds is None else run.bounds.copies)
 
@@ -440,6 +442,11 @@ def _world(
     queue.memory_s = chance.choice([30.0, 300.0, inf])
     world = World(queue, takes.__getitem__, expected=dict(perfect(runnable)))
     world.rules = dict(runnable.workflow.rules)
+    world.loose = {
+        task: runnable.workflow.loose_parents(task)
+        for task, one in world.rules.items()
+        if one.loose
+    }
     world.wishes.whole = runnable
     world.limits_s = {
         task: step.limit_s for task, step in enumerate(runnable.steps) if step.limit_s

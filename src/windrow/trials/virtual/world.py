@@ -26,6 +26,8 @@ from windrow.agent.claim import is_fenced
 from windrow.agent.folder import RunFolder
 from windrow.agent.job_file import TaskSpec
 from windrow.agent.order import Order
+from windrow.model.attempt import Attempt
+from windrow.model.cause import Cause
 from windrow.model.graph import Ints
 from windrow.model.resources import NodeShape
 from windrow.model.rules import PLAIN, Rules
@@ -144,6 +146,8 @@ class World:
     limit: int = 0
     """If it is above 0: the most that files of these `sizes` may take."""
     sizes: dict[str, int] = field(default_factory=dict)
+    loose: dict[int, frozenset[int]] = field(default_factory=dict)
+    """After which tasks others come, whatever becomes of those."""
     rules: dict[int, Rules] = field(default_factory=dict)
     """Of tasks that have some."""
     full_until_s: int = 0
@@ -166,6 +170,10 @@ class World:
     """Of how many a file is gone when it is to move."""
     told_gone: list[tuple[str, str]] = field(default_factory=list)
     """What the manager was told to be gone, and where, since it was last looked at."""
+    ends: set[tuple[int, int, int | None, int | None]] = field(default_factory=set)
+    """What came of attempts: the task, the number, the exit code, the signal."""
+    failures: Counter[tuple[str, int]] = field(default_factory=Counter)
+    """How often a task failed in a job of the queue, if it was by itself."""
     saved_s: dict[int, float] = field(default_factory=dict)
     """The most of each task that a checkpoint of it ever had."""
     steps: int = 0
@@ -440,8 +448,12 @@ class World:
         self._check_room(agent.loop.shape, agent.loop.beside(task))
         if self.limit:
             self._check_space(task, order)
+        self._check_in_time(agent, task)
         if self.rules:
             self._check_limits(task)
+            self._check_turn(agent, task)
+            self._check_loose(task)
+            self._check_more(agent, task)
 
     def _check_alone(self, agent: VirtualAgent, task: int, order: Order) -> None:
         """It runs nowhere else, unless it may have copies or that job was given up."""
@@ -524,6 +536,59 @@ class World:
                     f"tasks take {taken[take.name]} of {take.name}, of which there is {take.most}, "
                     f"when task {task} starts"
                 )
+
+    def _check_in_time(self, agent: VirtualAgent, task: int) -> None:
+        """It should end before its job does, or write a checkpoint."""
+        assert agent.loop is not None
+        left_s = agent.loop.left_s
+        self.exercised[Invariant.IN_TIME] += left_s < inf
+        least_s = agent.loop.spec(task).least_s
+        if left_s + 1 < least_s and not agent.loop.is_delayed(task):
+            raise Violation(f"task {task} starts, takes {least_s} s and has {left_s} s")
+
+    def _check_turn(self, agent: VirtualAgent, task: int) -> None:
+        """No task that is more urgent and needs no more waits for room in its job. Where all are
+        on their nodes at once."""
+        assert agent.loop is not None
+        if self.is_local or self.limit or task not in self.rules:
+            return
+        need = agent.loop.spec(task).need
+        mine = self.rules[task].priority
+        for other in agent.loop.offered:
+            theirs = self.rules.get(other, PLAIN)
+            its = agent.loop.spec(other).need
+            is_less = its.cores <= need.cores and its.memory_bytes <= need.memory_bytes
+            self.exercised[Invariant.TURN] += 1
+            if theirs.priority > mine and is_less and not (its.nodes or theirs.memories):
+                raise Violation(f"task {task} starts before {other}, which is more urgent")
+
+    def _check_loose(self, task: int) -> None:
+        """What it comes after, whatever becomes of that, does not run its first attempt."""
+        for before in self.loose.get(task, ()):
+            self.exercised[Invariant.LOOSE] += 1
+            known = (a for a in self.agents.values() if a.queue_id not in self.was_unseen)
+            runs = any(agent.runs(before) for agent in known)
+            if runs and self.started[before] == 1 and before not in self.finished_s:
+                raise Violation(f"task {task} starts while {before} runs, after which it comes")
+
+    def _check_more(self, agent: VirtualAgent, task: int) -> None:
+        """It has the memory that this try asks for."""
+        memories = self.rules.get(task, PLAIN).memories
+        assert agent.loop is not None
+        if not memories or agent.loop.spec(task).checkpoint is not None:  # which ends attempts, too
+            return
+        failed = agent.loop.spec(task).failed + self.failures[agent.queue_id, task]
+        self.exercised[Invariant.MORE] += failed > 0
+        wanted = memories[min(failed, len(memories) - 1)]
+        has = agent.loop.begun(task).memory_bytes
+        if has < wanted:
+            raise Violation(f"task {task} has {has} bytes of memory, and asks for {wanted}")
+
+    def ended(self, agent: VirtualAgent, attempt: Attempt) -> None:
+        """This came of an attempt."""
+        self.ends.add((attempt.task, attempt.number, attempt.exit, attempt.signal))
+        if attempt.why and attempt.cause == Cause.PROGRAM and not attempt.signal:
+            self.failures[agent.queue_id, attempt.task] += 1
 
     def _check_inputs(self, agent: VirtualAgent, task: int, order: Order) -> None:
         """What the task reads is there, where it reads it or where that is copied from, and is
