@@ -16,7 +16,7 @@ import numpy as np
 
 from windrow.app.strategies import MEANINGS
 from windrow.model import format_duration
-from windrow.model.wording import count, percent
+from windrow.model.wording import Unit, count, percent, unit_for
 from windrow.model.workflow import Floats
 from windrow.report import plot
 from windrow.report.page import cell, facts, figure, note, notes, page, section, table
@@ -212,33 +212,9 @@ def _split(frame: Frame, y: float, colour: int, pale: float, whole: float, hint:
     ]
 
 
-@dataclass(frozen=True, slots=True)
-class Unit:
-    """The unit of all times of a comparison."""
-
-    name: str
-    long_name: str
-    seconds: int
-    least_s: int
-    """From which time on it is used."""
-
-    def write(self, seconds: float) -> str:
-        """A time in this unit, such as `12.3 h`."""
-        return f"{seconds / self.seconds:,.1f} {self.name}"
-
-
-_UNITS = (
-    Unit("d", "days", 86400, 10 * 86400),
-    Unit("h", "hours", 3600, 2 * 3600),
-    Unit("min", "minutes", 60, 120),
-    Unit("s", "seconds", 1, 0),
-)
-
-
 def unit_of(comparison: Comparison) -> Unit:
     """Seconds, minutes, hours or days, whichever suits the longest makespans."""
-    longest = max(summary["makespan_s_p90"] for summary in comparison.summaries())
-    return next(unit for unit in _UNITS if longest >= unit.least_s)
+    return unit_for(max(summary["makespan_s_p90"] for summary in comparison.summaries()))
 
 
 @dataclass(frozen=True, slots=True)

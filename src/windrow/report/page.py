@@ -6,12 +6,14 @@ darkened or lightened to stand out from the ground; marks differ in shape as wel
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from html import escape
 from pathlib import Path
+from typing import Self
 
+from windrow.model.wording import span, unit_for
 from windrow.report.script import policy, script
 from windrow.report.script import style as script_style
 from windrow.version import __version__
@@ -115,13 +117,44 @@ class Cell(str):
     """The HTML of one cell of a table."""
 
 
+class Time(str):
+    """A duration in a table, where a column has one unit. As a text it is in its own."""
+
+    __slots__ = ("before", "seconds")
+
+    def __new__(cls, seconds: float, before: str = "") -> Self:
+        """`before` stands before it, such as a plus."""
+        made = super().__new__(cls, before + span(seconds))
+        made.seconds = seconds
+        made.before = before
+        return made
+
+    seconds: float
+    before: str
+
+
+def _in_one_unit(rows: Iterable[Sequence[str]]) -> Iterator[list[str]]:
+    """The rows, with the durations of each column in the unit of the longest."""
+    kept = [list(row) for row in rows]
+    longest: dict[int, float] = {}
+    for row in kept:
+        for place, value in enumerate(row):
+            if isinstance(value, Time):
+                longest[place] = max(longest.get(place, 0.0), abs(value.seconds))
+    for row in kept:
+        for place, value in enumerate(row):
+            if isinstance(value, Time):
+                row[place] = value.before + unit_for(longest[place]).short(value.seconds)
+        yield row
+
+
 def table(
     head: Sequence[str], rows: Iterable[Sequence[str]], hidden: int = 0, words: str = ""
 ) -> str:
     """A table of plain text and of what `cell` made; the first of each row names it. A note tells
     of `hidden` rows."""
     top = "".join(f"<th>{escape(name)}</th>" for name in head)
-    body = "\n".join("<tr>" + "".join(map(_as_cell, row)) + "</tr>" for row in rows)
+    body = "\n".join("<tr>" + "".join(map(_as_cell, row)) + "</tr>" for row in _in_one_unit(rows))
     shown = (
         f'<div class="scroll"><table><thead><tr>{top}</tr></thead>\n'
         f"<tbody>{body}</tbody></table></div>"

@@ -199,9 +199,13 @@ class Frame:
         return self.bottom - self.y.place(values) * self.height
 
 
-def picture(width: float, height: float, label: str, parts: Iterable[str]) -> str:
-    """A whole SVG element; `label` tells in words what it shows to who cannot see it."""
-    head = f'<svg viewBox="0 0 {width:g} {height:g}" role="img" aria-label="{escape(label)}">'
+def picture(
+    width: float, height: float, label: str, parts: Iterable[str], *, is_small: bool = False
+) -> str:
+    """A whole SVG element; `label` tells in words what it shows to who cannot see it. A small one
+    is as wide as it says, and not as the page."""
+    size = f' style="width:{width:g}px;min-width:0"' if is_small else ""
+    head = f'<svg viewBox="0 0 {width:g} {height:g}"{size} role="img" aria-label="{escape(label)}">'
     return "\n".join([head, *parts, "</svg>"])
 
 

@@ -10,10 +10,13 @@ import pytest
 from tests.unit.report import told_runs as run
 from tests.unit.report.still import still
 
-from windrow.model import Task, Workflow
+from windrow.model import Step, Task, Workflow
+from windrow.report.page import Time, table
+from windrow.report.run.about import About
 from windrow.report.run.details import MOST_FAILURES
 from windrow.report.run.gantt import run_gantt
 from windrow.report.run.page import run_page
+from windrow.report.run.planned import miss, planned
 from windrow.report.run.starts import starts
 from windrow.report.workflow import kind_colours
 from windrow.story import events as e
@@ -202,17 +205,59 @@ def test_predictions_beside_what_happened() -> None:
     said = [PredictedStart(job, "twin", 1000, 1, 120, 1200, 1) for job in range(3)]
     told = run.told(run.independent(3), records, until_s=1400, predictions=said)
     html = starts(told)
-    row = re.search(r"<tr><td>twin</td>(.*?)</tr>", html)
-    assert row is not None
-    cells = re.findall(r"<td>([^<]*)</td>", row[1])
-    # 100 s too early and 100 s too late, one pending: too few for figures
-    assert cells == ["2", "1", "–", "–", "3"]
+    # 100 s too early and 100 s too late, one pending: too few for figures, and for a plot
+    assert "median miss" not in html
+    assert "1 prediction of jobs that have not started." in html
+    assert "<svg" not in html
     listed = re.findall(r"<tr><td>job \d</td><td>twin</td>(.*?)</tr>", html)
     assert [re.findall(r"<td>([^<]*)</td>", one)[2] for one in listed] == [
         "100 s earlier",
         "100 s later",
     ]
-    assert html.count('class="mark c0" transform') == 2
+
+
+def test_many_predictions_have_figures_and_a_plot() -> None:
+    plans = [JobPlan((i,), 1, 60, 120) for i in range(6)]
+    records = [begun(), run.planned(1000, *plans)]
+    for job in range(6):
+        records += [run.submitted(1000, job)]
+    records += [run.started(1100 + 50 * job, job) for job in range(5)]
+    said = [PredictedStart(job, "twin", 1000, 1, 120, 1200, 1) for job in range(6)]
+    html = starts(run.told(run.independent(6), records, until_s=1400, predictions=said))
+    row = re.search(r"<tr><td>twin</td>(.*?)</tr>", html)
+    assert row is not None
+    cells = re.findall(r"<td>([^<]*)</td>", row[1])
+    assert cells == ["5", "1", "50 s", "even", "6"]
+    assert html.count('class="mark c0" transform') == 5
+
+
+def test_durations_of_a_column_are_in_one_unit() -> None:
+    html = table(["", "ran"], [("a", Time(9000)), ("b", Time(45)), ("c", Time(6000, "+"))])
+    assert re.findall(r"<td>([^<]*)</td>", html)[1::2] == ["2.5 h", "&lt; 0.1 h", "+1.7 h"]
+    short = table(["", "ran"], [("a", Time(0.25)), ("b", Time(45))])
+    assert re.findall(r"<td>([^<]*)</td>", short)[1::2] == ["0.25 s", "45 s"]
+
+
+def test_a_run_that_did_not_end_is_not_faster_than_planned() -> None:
+    """Its job ended early because a task failed."""
+    assert miss(60, 24_000).endswith("(400 times)")
+    assert miss(60, 90) == "+30 s (+50 %)"
+    records = [begun(), run.planned(1000, JobPlan((0, 1), 1, 60, 120))]
+    records += [run.submitted(1000, 0), run.started(1000, 0), run.ended(1010, 0)]
+    html = planned(run.told(run.independent(2), records, until_s=1010))
+    assert "not all tasks done" in html
+    assert "%" not in html
+
+
+def test_a_command_is_shown_as_the_file_has_it() -> None:
+    steps = [
+        Step(("/bin/bash", "-euo", "pipefail", "-c", "sort < in > 'out'"), "/"),
+        Step(("sort", "-o", "a b"), "/"),
+        Step(("bash", "-c", "echo $0", "x"), "/"),
+    ]
+    known = About(steps=steps)
+    shown = [known.command(task) for task in range(4)]
+    assert shown == ["sort < in > 'out'", "sort -o 'a b'", "bash -c 'echo $0' x", ""]
 
 
 def test_no_predictions_no_plot() -> None:

@@ -66,7 +66,7 @@ def test_it_has_the_page_of_a_real_run() -> None:
     page = still(run_page(played().recorded))
     for head in (
         "The run over time",
-        "Node-hours",
+        "Node time",
         "Failed and lost attempts",
         "Jobs",
         "Decisions",

@@ -25,6 +25,9 @@ if TYPE_CHECKING:
     from windrow.trials.replay import WhatIf
 
 
+_SHELLS = ("bash", "sh")
+
+
 @dataclass(frozen=True, slots=True)
 class About:
     """Of one run. `out` is the folder of logs, `logs` are the names of those that exist."""
@@ -55,9 +58,13 @@ class About:
 
     def command(self, task: int) -> str:
         """What is executed, as a shell would take it; empty if the run is simulated."""
-        if task < len(self.steps):
-            return shlex.join(self.steps[task].command)
-        return ""
+        if task >= len(self.steps):
+            return ""
+        match self.steps[task].command:
+            case (shell, *_, "-c", code) if shell.rpartition("/")[2] in _SHELLS:
+                return code  # as it is in the workflow file
+            case command:
+                return shlex.join(command)
 
 
 NOTHING = About()

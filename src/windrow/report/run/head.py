@@ -82,13 +82,20 @@ def _bar(told: figures.RecordedRun) -> str:
 def _when(told: figures.RecordedRun, about: About) -> str:
     by = f"by {told.strategy} on {told.queue}"
     if told.is_simulated:
-        waited = f"no task ran for {format_duration(figures.visible_wait_s(told))} of it"
+        by = f"by {told.strategy} on a simulated cluster"
+        waited = _without_tasks(figures.visible_wait_s(told))
         return f"{by}, with {count(len(told.story.jobs), 'job')}; {waited}."
     began = time.strftime("%Y-%m-%d %H:%M:%S %Z", time.localtime(told.begun_s))
     if told.state in ACTIVE:
         left = _left(told.until_s, about.left_s)
         return f"{by}; started {began}, {span(told.makespan_s)} so far{left}."
     return f"{by}; started {began}, took {span(told.makespan_s)}."
+
+
+def _without_tasks(idle_s: float) -> str:
+    if round(idle_s, 2) <= 0:
+        return "some task ran all the time"
+    return f"no task ran for {span(idle_s)} of it"
 
 
 def _to_copy(about: About, number: int, attempt: int) -> Iterator[str]:
@@ -177,7 +184,7 @@ def _tiles(told: figures.RecordedRun) -> Iterator[Tile]:
         "time",
         f"{span(told.makespan_s)}{so_far}",
         (("wait", idle_s / whole_s), ("good", 1 - idle_s / whole_s)),
-        f"no task ran for {span(idle_s)} of it",
+        _without_tasks(idle_s),
     )
     yield from _queue_tile(told)
     yield from _node_time_tile(figures.node_time(told))

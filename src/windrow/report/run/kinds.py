@@ -12,7 +12,7 @@ from windrow.model import Workflow
 from windrow.model.size import format_size
 from windrow.model.wording import count, node_span, percent, shortened, span
 from windrow.report import plot
-from windrow.report.page import figure, note, table
+from windrow.report.page import Time, figure, note, table
 from windrow.report.plot import Axis, Frame, legend, log_duration_axis, time_axis
 from windrow.report.workflow import can_be_drawn, drawing, kind_colours
 from windrow.shape import shape
@@ -27,6 +27,8 @@ _BOX = (168, 46)
 _SIZE = f'width="{_BOX[0]}" height="{_BOX[1]}"'
 _GAP = (26, 34)
 _MOST_PER_ROW = 5
+_ASIDE = 60
+"""Room beside the boxes, for arrows that go past them."""
 
 
 def kinds(told: RecordedRun) -> str:
@@ -53,7 +55,7 @@ def _table(told: RecordedRun, shown: Sequence[KindTimes], hidden: int) -> str:
 
 
 def _row(kind: KindTimes, *, is_measured: bool) -> list[str]:
-    spans = map(span, (kind.quartiles[2], kind.mean_s, kind.longest_s, kind.expected_s))
+    spans = map(Time, (kind.quartiles[2], kind.mean_s, kind.longest_s, kind.expected_s))
     row = [kind.name or "(no name)", f"{kind.tasks:,}", f"{kind.failed:,}", *spans]
     row.append(node_span(kind.node_s))
     if is_measured:
@@ -186,7 +188,8 @@ def _of_kinds(told: RecordedRun, chain: Sequence[int]) -> str:
     names = workflow.kinds
     rows = _layers(workflow)
     edges = kind_edges(workflow)
-    places = _places(rows)
+    width = max(map(len, rows)) * (_BOX[0] + _GAP[0]) + 2 * _ASIDE
+    places = _places(rows, width)
     strong = {(names[a], names[b]) for a, b in pairwise(chain)}
     parts = [
         *_arrows(edges, places, strong),
@@ -194,7 +197,8 @@ def _of_kinds(told: RecordedRun, chain: Sequence[int]) -> str:
     ]
     caption = _caption_of_kinds(names, edges)
     height = len(rows) * (_BOX[1] + _GAP[1])
-    return figure(plot.picture(960, height, "Kinds of task and what they wait for", parts), caption)
+    words = "Kinds of task and what they wait for"
+    return figure(plot.picture(width, height, words, parts, is_small=True), caption)
 
 
 def _caption_of_kinds(names: Sequence[str], edges: Mapping[tuple[str, str], int]) -> str:
@@ -231,11 +235,11 @@ def _layers(workflow: Workflow) -> list[list[str]]:
     return rows or [[]]
 
 
-def _places(rows: Sequence[Sequence[str]]) -> dict[str, tuple[float, float]]:
+def _places(rows: Sequence[Sequence[str]], width: float) -> dict[str, tuple[float, float]]:
     """The middle of the top of each box."""
     each = _BOX[0] + _GAP[0]
     return {
-        name: (480 + (i - (len(row) - 1) / 2) * each, 6.0 + at * (_BOX[1] + _GAP[1]))
+        name: (width / 2 + (i - (len(row) - 1) / 2) * each, 6.0 + at * (_BOX[1] + _GAP[1]))
         for at, row in enumerate(rows)
         for i, name in enumerate(row)
     }

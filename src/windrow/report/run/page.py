@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from windrow.model.size import format_size
 from windrow.model.wording import count, node_span, percent, span
-from windrow.report.page import Lively, cell, facts, figure, note, notes, page, section, table
+from windrow.report.page import Lively, Time, cell, facts, figure, note, notes, page, section, table
 from windrow.report.plot import legend
 from windrow.report.run.about import NOTHING, About, about
 from windrow.report.run.candidates import why
@@ -84,7 +84,7 @@ def _measured_sections(told: figures.RecordedRun, known: About) -> Iterator[str]
     yield section("Kinds of task", kinds(told), graph(told, task_link))
     yield section("Jobs", _jobs(told))
     yield from (section(title, *body) for title, body in _space_and_data(told, known))
-    yield section("Node-hours", facts(_node_hours(told)), note(_NODE_HOURS))
+    yield section("Node time", facts(_node_hours(told)), note(_NODE_HOURS))
 
 
 def page_now(told: RunView, now_s: float, every_s: float = 0.0) -> str:
@@ -218,22 +218,22 @@ def _job(told: figures.RecordedRun, number: int, job: JobStory, said_s: float | 
     """What is told of a job under these heads; `said_s` is the wait that was predicted."""
     submitted = waited = "–"
     if job.submitted_s is not None:
-        submitted = f"+{span(job.submitted_s - told.begun_s)}"
-        waited = span(figures.wait_s(job, told.until_s))
+        submitted = Time(job.submitted_s - told.begun_s, "+")
+        waited = Time(figures.wait_s(job, told.until_s))
     requested = "no limit"
     if job.limit_s is not None:
-        requested = span(job.limit_s)
+        requested = Time(job.limit_s)
     return [
         _name_of_job(told, number, job),
         _levels(told, job),
         f"{len(job.plan.all_tasks):,}",
         f"{job.plan.nodes:,}",
         submitted,
-        _or_dash(said_s, span),
+        _or_dash(said_s, Time),
         waited,
         requested,
-        span(job.plan.run_s),
-        _or_dash(figures.ran_s(job, told.until_s), span),
+        Time(job.plan.run_s),
+        _or_dash(figures.ran_s(job, told.until_s), Time),
         _or_dash(figures.node_time(told, number).share, percent),
         _state_of_job(told, number, job),
     ]
@@ -301,7 +301,7 @@ def _measured(told: figures.RecordedRun, cpu_s: float, peak_bytes: int) -> tuple
     """What only tasks that really ran have: CPU time and peak memory."""
     if told.is_simulated:
         return ()
-    return span(cpu_s), _or_dash(peak_bytes or None, format_size)
+    return Time(cpu_s), _or_dash(peak_bytes or None, format_size)
 
 
 def _slowest(told: figures.RecordedRun) -> str:
@@ -309,7 +309,7 @@ def _slowest(told: figures.RecordedRun) -> str:
     done = _finished(told)
     rows = []
     for ran, task, attempt in done[:_SLOWEST]:
-        spans = map(span, (ran, float(workflow.runtime_s[task])))
+        spans = map(Time, (ran, float(workflow.runtime_s[task])))
         measured = _measured(told, attempt.cpu_s, attempt.peak_bytes)
         rows.append((workflow.ids[task], *spans, *measured, f"job {attempt.job}"))
     if not rows:

@@ -11,15 +11,18 @@ from dataclasses import dataclass
 
 from windrow.model.wording import percent, span
 from windrow.report import plot
-from windrow.report.page import figure, note, table
+from windrow.report.page import Time, figure, note, table
 from windrow.report.plot import Axis, Frame, time_axis
 from windrow.story.figures import RecordedRun, ran_s
-from windrow.story.states import ACTIVE
+from windrow.story.states import ACTIVE, JobStage, RunState, TaskState
 
 _MOST_JOBS = 12
 _LEFT = 74
 _HIGH = 9
 _STEP = 30
+_MANY = 10
+"""How many times as long as planned is told as such, and not in per cent."""
+_NOT_ALL = "not all tasks done"
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +36,8 @@ class Planned:
     waited_s: float | None
     ran_s: float | None
     is_over: bool
+    is_done: bool
+    """Whether all its tasks have finished, in it or elsewhere."""
 
 
 def promised(told: RecordedRun) -> tuple[float, float] | None:
@@ -59,8 +64,13 @@ def planned_jobs(told: RecordedRun) -> list[Planned]:
             waited_s = max(0.0, job.started_s - job.submitted_s)
         ran = ran_s(job, told.until_s)
         is_over = job.outcome is not None
+        is_done = job.outcome is JobStage.ENDED and all(
+            told.story.tasks[task].state is TaskState.FINISHED for task in job.plan.tasks
+        )
         found.append(
-            Planned(number, job.submitted_s, wait_s, job.plan.run_s, waited_s, ran, is_over)
+            Planned(
+                number, job.submitted_s, wait_s, job.plan.run_s, waited_s, ran, is_over, is_done
+            )
         )
     return found
 
@@ -72,9 +82,11 @@ def miss(planned_s: float, actual_s: float) -> str:
         return "as planned"
     sign = "+" if late > 0 else "−"
     words = f"{sign}{span(abs(late))}"
-    if planned_s >= 1:
-        words += f" ({sign}{percent(abs(late) / planned_s)})"
-    return words
+    if planned_s < 1:
+        return words
+    if late >= _MANY * planned_s:
+        return f"{words} ({actual_s / planned_s:,.0f} times)"
+    return f"{words} ({sign}{percent(abs(late) / planned_s)})"
 
 
 def planned(told: RecordedRun) -> str:
@@ -98,16 +110,18 @@ def _whole(told: RecordedRun) -> Iterator[Sequence[str]]:
     at_s, makespan_s = said
     actual_s = told.until_s - at_s
     if told.state in ACTIVE:
-        yield "whole run", span(makespan_s), f"{span(actual_s)} so far", "–"
+        yield "whole run", Time(makespan_s), f"{span(actual_s)} so far", "–"
+    elif told.state != RunState.COMPLETE and not told.is_simulated:
+        yield "whole run", Time(makespan_s), Time(actual_s), _NOT_ALL
     else:
-        yield "whole run", span(makespan_s), span(actual_s), miss(makespan_s, actual_s)
+        yield "whole run", Time(makespan_s), Time(actual_s), miss(makespan_s, actual_s)
 
 
 def _wait(job: Planned, of: str) -> Iterator[Sequence[str]]:
     if job.wait_s is not None and job.waited_s is not None:
-        yield f"wait{of}", span(job.wait_s), span(job.waited_s), miss(job.wait_s, job.waited_s)
+        yield f"wait{of}", Time(job.wait_s), Time(job.waited_s), miss(job.wait_s, job.waited_s)
     elif job.wait_s is not None:
-        yield f"wait{of}", span(job.wait_s), "not started", "–"
+        yield f"wait{of}", Time(job.wait_s), "not started", "–"
 
 
 def _rows(job: Planned, is_named: bool) -> Iterator[Sequence[str]]:
@@ -115,10 +129,12 @@ def _rows(job: Planned, is_named: bool) -> Iterator[Sequence[str]]:
     yield from _wait(job, of)
     if job.ran_s is None or not job.run_s:
         return
-    if job.is_over:
-        yield f"run{of}", span(job.run_s), span(job.ran_s), miss(job.run_s, job.ran_s)
+    if job.is_over and job.is_done:
+        yield f"run{of}", Time(job.run_s), Time(job.ran_s), miss(job.run_s, job.ran_s)
+    elif job.is_over:
+        yield f"run{of}", Time(job.run_s), Time(job.ran_s), _NOT_ALL
     else:
-        yield f"run{of}", span(job.run_s), f"{span(job.ran_s)} so far", "–"
+        yield f"run{of}", Time(job.run_s), f"{span(job.ran_s)} so far", "–"
 
 
 def _latest_end_s(job: Planned) -> float:

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from statistics import median
 
 from windrow.forecast.ledger import LEAST, PastPrediction, StartAccuracy, accuracies, too_few
-from windrow.model.wording import span
+from windrow.model.wording import count, span
 from windrow.report import plot
-from windrow.report.page import figure, note, table
+from windrow.report.page import Time, figure, note, table
 from windrow.report.plot import COLOURS, Frame, legend, log_duration_axis
 from windrow.story.figures import RecordedRun
 from windrow.story.journal import PredictedStart
@@ -16,6 +16,10 @@ _SIDE = 300
 _LEFT = 74
 _TOO_SHORT_S = 2.0
 _MOST_POINTS = 300  # of each forecaster
+_WHO = (
+    "The twin simulates the live queue with requested times as run times, so it predicts late "
+    "starts; the system is the batch system's own estimate; history: how long such jobs waited."
+)
 
 
 def past(told: RecordedRun) -> list[PastPrediction]:
@@ -67,11 +71,18 @@ def starts(told: RecordedRun) -> str:
     known = [r for r in records if r.started_s is not None]
     if not known:
         return _table(told, found) + note("No job that was predicted has started yet.")
-    return (
-        _table(told, found)
-        + _listed(too_few(records, found))
-        + _figure(known, [one.source for one in found])
-    )
+    few = _listed(too_few(records, found))
+    if all(one.starts < LEAST for one in found):  # figures would say less than each of them
+        return few + note(_open(found) + _WHO)
+    return _table(told, found) + few + _figure(known, [one.source for one in found])
+
+
+def _open(found: Sequence[StartAccuracy]) -> str:
+    """How many are not known yet."""
+    pending = sum(one.pending for one in found)
+    if not pending:
+        return ""
+    return f"{count(pending, 'prediction')} of jobs that have not started. "
 
 
 def _listed(few: Sequence[PastPrediction]) -> str:
@@ -81,10 +92,10 @@ def _listed(few: Sequence[PastPrediction]) -> str:
     rows = []
     for one in few:
         waited_s = max(0.0, (one.started_s or one.at_s) - one.at_s)
-        waits = span(max(0.0, one.predicted_s - one.at_s)), span(waited_s)
+        waits = Time(max(0.0, one.predicted_s - one.at_s)), Time(waited_s)
         rows.append((f"job {one.tag}", one.source, *waits, _bias(one.error_s or 0.0)))
-    heads = ["", "forecaster", "predicted wait", "waited", "started"]
-    return note(f"Fewer than {LEAST} starts, so one by one:") + table(heads, rows)
+    heads = ["", "forecaster", "predicted to start in", "started in", "miss"]
+    return table(heads, rows) + note("Times count from the moment of the prediction.")
 
 
 def _table(told: RecordedRun, found: Sequence[StartAccuracy]) -> str:
@@ -106,13 +117,9 @@ def _table(told: RecordedRun, found: Sequence[StartAccuracy]) -> str:
     words = (
         "Miss: how far a start was from its prediction, either way. “On average”: whether jobs "
         "started earlier or "
-        "later than predicted. “Used to decide”: jobs that were cut by its prediction. The twin "
-        "simulates the live "
-        "queue with requested times as run times, so it predicts late starts; the system is the "
-        "batch system's own "
-        "estimate; history: how long such jobs waited."
+        "later than predicted. “Used to decide”: jobs that were cut by its prediction. "
     )
-    return table(heads, rows) + note(words)
+    return table(heads, rows) + note(words + _WHO)
 
 
 def _bias(bias_s: float) -> str:
@@ -130,7 +137,7 @@ _NOT_ALL = " Not every job is drawn."
 def _figure(known: Sequence[PastPrediction], sources: Sequence[str]) -> str:
     highest = max(max(_waits(one)) for one in known)
     if highest < _TOO_SHORT_S:
-        return note("No job waited, or was predicted to wait, long enough for a plot.")
+        return ""
     x = log_duration_axis(1, highest, "predicted wait")
     frame = Frame(_LEFT, 14, _SIDE, _SIDE, x, log_duration_axis(1, highest, "actual wait"))
     ends = [x.low, x.high]

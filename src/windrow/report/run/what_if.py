@@ -7,7 +7,7 @@ import shlex
 from windrow.model import format_duration
 from windrow.model.wording import count, node_span, span
 from windrow.report import plot
-from windrow.report.page import figure, note, table
+from windrow.report.page import Time, figure, note, table
 from windrow.report.plot import Axis, Frame, time_axis
 from windrow.report.run.about import About
 from windrow.report.run.bars import STEP, Bar, bar
@@ -63,9 +63,9 @@ def _table(found: WhatIf) -> str:
 def _row(name: str, one: Replayed, difference: str) -> list[str]:
     return [
         name,
-        format_duration(one.makespan_s),
+        Time(one.makespan_s),
         difference,
-        span(one.visible_wait_s),
+        Time(one.visible_wait_s),
         node_span(one.allocated_node_s),
         f"{one.jobs:,}",
     ]

@@ -13,6 +13,16 @@ class Tasks {
   madeColumns() {
     const at = (task) => view.run.last[task];
     const number = (read, write) => ({ of: read, show: (task) => { const v = read(task); return v === NONE || v === null ? "–" : write(v); } });
+    const timed = (read, before) => {
+      let run = null, write = span;
+      return number(read, (v) => {
+        if (run !== view.run) {
+          run = view.run;
+          write = spansUpTo(run.tasks.id.reduce((most, _, task) => Math.max(most, read(task)), 0));
+        }
+        return before + write(v);
+      });
+    };
     const tried = (read) => (task) => (at(task) === NONE ? NONE : read(at(task)));
     const columns = [
       { name: "task", wide: 170, of: (task) => view.run.tasks.id[task], show: (task) => link(task) },
@@ -21,9 +31,9 @@ class Tasks {
       { name: "tries", wide: 52, ...number((task) => view.run.times[task], String) },
       { name: "job", wide: 60, ...number((task) => (at(task) === NONE ? view.run.tasks.job[task] : view.run.attempts.job[at(task)]), String) },
       { name: "node", wide: 110, of: (task) => (at(task) === NONE ? "" : view.run.host(at(task))) },
-      { name: "started", wide: 84, ...number(tried((a) => view.run.start[a]), (v) => `+${span(v)}`) },
-      { name: "ran", wide: 76, ...number(tried((a) => view.run.attempts.ran_ms[a]), span) },
-      { name: "expected", wide: 88, ...number((task) => view.run.tasks.expected_ms[task], span) },
+      { name: "started", wide: 84, ...timed(tried((a) => view.run.start[a]), "+") },
+      { name: "ran", wide: 76, ...timed(tried((a) => view.run.attempts.ran_ms[a]), "") },
+      { name: "expected", wide: 88, ...timed((task) => view.run.tasks.expected_ms[task], "") },
       { name: "CPU", wide: 58, real: true, ...number((task) => view.run.cpuShare(task), (v) => `${Math.round(100 * v)} %`) },
       { name: "memory", wide: 84, real: true, ...number(tried((a) => view.run.attempts.peak_bytes[a] || NONE), bytes) },
       { name: "requested", wide: 94, ...number((task) => view.run.tasks.memory_bytes[task] || NONE, bytes) },

@@ -474,8 +474,9 @@ class Timeline {
     if (!around) return;
     track(1, `busy nodes of ${counted(around.nodes)}: of others (blue), with this run's (orange)`, around.nodes,
       [[c.series[1], pairs(around.busy), 0.8], [c.ground, pairs(around.others), 1], [c.series[0], pairs(around.others), 0.6]]);
-    const queue = pairs(around.waiting);
-    track(2, `other jobs waiting, at most ${counted(peak(queue))}`, Math.max(1, peak(queue)), [[c.series[7], queue, 0.7]]);
+    const queue = pairs(around.waiting), most = peak(queue);
+    const words = most ? `other jobs waiting, at most ${counted(most)}` : "no other job waited";
+    track(2, words, Math.max(1, most), [[c.series[7], queue, 0.7]]);
   }
 
   drawMap() {

@@ -23,6 +23,14 @@ function span(ms) {
   return `${fixed(s / DAY, 1)} d`;
 }
 
+// What writes all durations of a column in the unit that suits the longest of them.
+function spansUpTo(longest) {
+  const [name, unit_s] = longest < 2 * MINUTE * 1000 ? ["s", 1] : longest < 2 * HOUR * 1000 ? ["min", MINUTE]
+    : longest < 10 * DAY * 1000 ? ["h", HOUR] : ["d", DAY];
+  if (unit_s === 1) return span;
+  return (ms) => (ms > 0 && ms < 50 * unit_s ? `< 0.1 ${name}` : `${fixed(ms / 1000 / unit_s, 1)} ${name}`);
+}
+
 function bytes(size) {
   const units = ["B", "kB", "MB", "GB", "TB", "PB"];
   let unit = 0;
