@@ -144,7 +144,7 @@ def _windrow(tasks: int) -> dict[str, float]:
         place.close()
     return {
         "Windrow, the whole command": wall_s,
-        "Windrow, the job alone": job["ended_s"] - job["started_s"],
+        "Windrow, the job alone": job["ended_at"] - job["started_at"],
     }
 
 

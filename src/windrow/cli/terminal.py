@@ -188,11 +188,20 @@ def send_nowhere(stream: TextIO) -> None:
 
 def print_json(value: Mapping[str, object] | Struct) -> None:
     """Exactly one JSON object on stdout; views of a run may be in it."""
+    print(_as_json(value, indent=2))
+
+
+def print_json_line(value: Mapping[str, object] | Struct) -> None:
+    """One of several, each on a line of its own."""
+    print(_as_json(value), flush=True)
+
+
+def _as_json(value: Mapping[str, object] | Struct, indent: int | None = None) -> str:
     import json
 
-    from msgspec import to_builtins
+    from windrow.cli.json_names import SCHEMA, outward
 
-    print(json.dumps(value, indent=2, allow_nan=False, default=to_builtins))
+    return json.dumps({"schema": SCHEMA, **outward(value)}, indent=indent, allow_nan=False)
 
 
 @contextmanager

@@ -75,7 +75,7 @@ def test_a_workflow_is_scheduled(files: Path, capsys: pytest.CaptureFixture[str]
         "eacp+dsh",
     ]
     for one in found["schedules"]:
-        assert one["makespan_s"] == max(row["end_s"] for row in one["rows"])
+        assert one["makespan_s"] == max(row["end_at"] for row in one["rows"])
         assert one["slr"] == pytest.approx(one["makespan_s"] / found["critical_s"])
         assert len(one["rows"]) == 30 + one["copies"]
     part = told(

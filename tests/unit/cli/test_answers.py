@@ -11,6 +11,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -401,3 +402,97 @@ def test_hints_work_as_printed_where_there_is_a_later_run(
     assert main(hint.split()) == 0
     assert main(["status", "later-1"]) == 0
     assert "--run" not in capsys.readouterr().out
+
+
+DOCUMENTED = Path(__file__).parents[3] / "docs" / "reference" / "json.md"
+ABOUT_RUNS = {
+    "status": "status",
+    "wait": "status",
+    "watch": "status",
+    "tasks": "tasks",
+    "files": "files",
+    "logs --failed": "logs",
+    "logs --job 0": "logs",
+    "runs": "runs",
+    "report": "report",
+}
+ABOUT_OTHERS = (
+    "explain bad",
+    "config",
+    "generate list",
+    "generate montage --tasks 20 -o small.json",
+    "generate log --jobs 30 --nodes 8 -o small.swf",
+    "show small.json",
+    "simulate small.swf --policy fcfs",
+    "plan small.json --log small.swf --at 0 --strategy giant",
+    "sites",
+)
+LONG_AGO = 10**9
+"""Seconds since 1970: no duration is that long, and no instant of a run that early."""
+
+
+def documented(part: str) -> tuple[set[str], set[str]]:
+    """The names that the page lists in the row of a command or a part, and those that it lists with
+    a condition."""
+    row = next(
+        line
+        for line in DOCUMENTED.read_text().splitlines()
+        if line.startswith("| ") and part in line.split("|")[1]
+    )
+    always, _, sometimes = row.split("|")[2].partition(";")
+    return set(re.findall(r"`(\w+)`", always)), set(re.findall(r"`(\w+)`", sometimes))
+
+
+def names_and_values(value: object) -> Iterator[tuple[str, object]]:
+    """All names at any depth, with what they name."""
+    if isinstance(value, dict):
+        for name, one in value.items():
+            yield name, one
+            yield from names_and_values(one)
+    elif isinstance(value, list):
+        for one in value:
+            yield from names_and_values(one)
+
+
+def printed(capsys: pytest.CaptureFixture[str], command: str) -> dict[str, Any]:
+    """Its one JSON object, of which the names of times are what they should be."""
+    main([*command.split(), "--json"])
+    found: dict[str, Any] = json.loads(capsys.readouterr().out)
+    assert next(iter(found.items())) == ("schema", 1)
+    for name, value in names_and_values(found):
+        if name.endswith("_s") and isinstance(value, int | float):
+            assert value < LONG_AGO, f"{name} is an instant"
+        if name.endswith("_at") and isinstance(value, int | float) and command in ABOUT_RUNS:
+            assert value > LONG_AGO, f"{name} is a duration"
+    return found
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("command", ABOUT_RUNS)
+def test_objects_about_runs_are_as_documented(
+    capsys: pytest.CaptureFixture[str], command: str
+) -> None:
+    found = printed(capsys, command)
+    always, sometimes = documented(f"`{ABOUT_RUNS[command]}`")
+    assert found.keys() - sometimes == {"schema", *always}
+
+
+@pytest.mark.slow
+def test_parts_of_objects_are_as_documented(capsys: pytest.CaptureFixture[str]) -> None:
+    (job,) = printed(capsys, "status")["jobs"]
+    assert job.keys() == documented("a job of")[0]
+    for task in printed(capsys, "tasks")["tasks"]:
+        assert task.keys() == documented("a task of")[0]
+    (failed,) = printed(capsys, "logs --failed")["outputs"]
+    assert failed.keys() == documented("an output of")[0]
+    assert (failed["task"], failed["text"]) == ("bad", "it is \x1b[31mred\n")
+    (own,) = printed(capsys, "logs --job 0")["outputs"]
+    assert own.keys() == documented("an output of")[1]
+
+
+@pytest.mark.slow
+def test_every_object_begins_with_its_schema_and_names_its_times(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    for command in ABOUT_OTHERS:
+        assert len(printed(capsys, command)) > 1, command

@@ -94,7 +94,7 @@ def test_json_agrees_with_the_library(capsys: pytest.CaptureFixture[str]) -> Non
         24,
         3,
     )
-    assert found["times_s"] == [86400, 172800, 259200]
+    assert found["times_at"] == [86400, 172800, 259200]
     assert found["best"] == expected.best()
     assert found["log_is_synthetic_default"] is False
 
@@ -105,7 +105,7 @@ def test_some_strategies_at_one_time(capsys: pytest.CaptureFixture[str]) -> None
     strategies = found["strategies"]
     assert isinstance(strategies, list)
     assert [(one["strategy"], one["runs"]) for one in strategies] == [("glume", 1), ("one-job", 1)]
-    assert found["times_s"] == [108000]
+    assert found["times_at"] == [108000]
 
 
 @pytest.mark.slow

@@ -61,8 +61,9 @@ def answered(
 def test_json(capsys: pytest.CaptureFixture[str], queue: SimulatedQueue) -> None:
     found = answered(capsys, queue, "--nodes", "8,2,9", "--time", "5m")
     assert found == {
+        "schema": 1,
         "queue": queue.name,
-        "at_s": 0.0,
+        "at": 0.0,
         "usable_nodes": 8,
         "running_jobs": 1,
         "busy_nodes": 8,
@@ -74,21 +75,21 @@ def test_json(capsys: pytest.CaptureFixture[str], queue: SimulatedQueue) -> None
                 "requested_s": 300,
                 "fits": True,
                 "wait_s": {"twin": 600, "system": 600, "history": None},
-                "submit_by_s": None,
+                "submit_by_at": None,
             },
             {
                 "nodes": 8,
                 "requested_s": 300,
                 "fits": True,
                 "wait_s": {"twin": 1800, "system": 1800, "history": None},
-                "submit_by_s": None,
+                "submit_by_at": None,
             },
             {
                 "nodes": 9,
                 "requested_s": 300,
                 "fits": False,
                 "wait_s": dict.fromkeys(("twin", "system", "history")),
-                "submit_by_s": None,
+                "submit_by_at": None,
             },
         ],
         "past": [],
@@ -224,7 +225,7 @@ def test_when_to_submit_for_a_start_by_a_given_time(
     waits = [PastWait(f"job-{n}", 2, 300, 0.0, 900.0) for n in range(20)]
     History(own_history).record(queue.name, waits)
     found = answered(capsys, queue, "--nodes", "2", "--time", "5m", "--start-at", "1h")
-    assert found["start_s"] == 3600
+    assert found["start_at"] == 3600
     assert [one["submit_by_s"] for one in found["candidates"]] == [2700]
     late = answered(capsys, queue, "--nodes", "2", "--time", "5m", "--start-at", "10m")
     assert [one["submit_by_s"] for one in late["candidates"]] == [None]

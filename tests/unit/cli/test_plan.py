@@ -42,7 +42,7 @@ def test_the_cut_is_the_one_that_is_run(strategy: str, capsys: pytest.CaptureFix
     cluster = Cluster(LOG)
     cluster.advance(int(LOG.submit_s[0]) + AT_S)
     trial = run_trial(cluster, WORKFLOW, STRATEGIES[strategy], site=Site.of(24))
-    assert (found["strategy"], found["at_s"], found["makespan_s"]) == (
+    assert (found["strategy"], found["at"], found["makespan_s"]) == (
         strategy,
         AT_S,
         trial.makespan_s,
@@ -64,7 +64,7 @@ def test_the_cut_is_the_one_that_is_run(strategy: str, capsys: pytest.CaptureFix
     assert found["jobs_now"] == found["jobs"][: len(first.jobs)]
     assert found["decisions"][0]["why"] == first.why
     assert len(found["decisions"][0]["candidates"]) == len(first.candidates)
-    assert found["decisions"][0]["at_s"] == 0
+    assert found["decisions"][0]["at"] == 0
 
 
 def test_what_people_see(capsys: pytest.CaptureFixture[str]) -> None:

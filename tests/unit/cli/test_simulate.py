@@ -156,7 +156,7 @@ def test_a_window_counts_only_its_jobs(
     window = ["--from", "15", "--to", "5m", "--policy", "fcfs", "--jobs-out", out]
     found = simulated(capsys, log, *window)
     assert (found["jobs"], found["simulated_jobs"], found["mean_wait_s"]) == (1, 4, 70)
-    assert (found["from_s"], found["to_s"]) == (15, 300)
+    assert (found["from_at"], found["to_at"]) == (15, 300)
     assert [row["job"] for row in rows_of(out)] == ["4"]
     # With a short warm-up the machine is empty when job 4 comes: jobs 1 and 3 are never simulated.
     found = simulated(capsys, log, *window, "--warmup", "3s")

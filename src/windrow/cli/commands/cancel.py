@@ -48,9 +48,7 @@ def _cancel_tasks(args: argparse.Namespace) -> None:
 
 def _tell(args: argparse.Namespace, told: RunView, names: Sequence[str] = ()) -> None:
     if args.json:
-        from windrow.report.run.view import SCHEMA
-
-        found = {"schema": SCHEMA, "run": told.paths.name, "state": told.state}
+        found = {"run": told.paths.name, "state": told.state}
         terminal.print_json({**found, "cancelled": list(names)})
 
 

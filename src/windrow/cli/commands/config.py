@@ -27,7 +27,6 @@ def run(args: argparse.Namespace) -> None:
     if args.json:
         terminal.print_json(
             {
-                "schema": 1,
                 "file": str(settings.file) if settings.file else None,
                 "run": values,
                 "queues": [name for name in settings.tables if name not in settings.sites],

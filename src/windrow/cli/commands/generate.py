@@ -30,6 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         arguments.output_file,
         help="where to write: .json[.gz], .yaml (workflow, see below), .swf[.gz] (log)",
     )
+    options.add_json(parser)
     add("--seed S", arguments.seed, 0, help="random seed")
     words = (
         "set a parameter of the recipe or model; may be repeated (defaults: see `windrow "
@@ -70,7 +71,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> None:
     """Make and write, or list."""
     if args.recipe == "list":
-        _list()
+        _list(as_json=args.json)
         return
     from windrow.recipes.workflows.catalog import OTHER_NAMES, WORKFLOW_RECIPES
 
@@ -104,6 +105,18 @@ def _workflow(args: argparse.Namespace) -> None:
             args.recipe, tasks=args.tasks, seed=args.seed, parameters=given, **_costs(args)
         )
         (write_stand_in if args.output.endswith(".yaml") else write_workflow)(workflow, args.output)
+    if args.json:
+        terminal.print_json(
+            {
+                "file": args.output,
+                "workflow": workflow.name,
+                "tasks": len(workflow),
+                "levels": workflow.depth,
+                "dependencies": workflow.parents.edges,
+                "work_s": workflow.work_s,
+            }
+        )
+        return
     size = (
         f"{len(workflow):,} tasks on {workflow.depth:,} levels, {workflow.parents.edges:,} "
         "dependencies"
@@ -123,7 +136,20 @@ def _log(args: argparse.Namespace) -> None:
             model, seed=args.seed, parameters=arguments.once_each(args.set or []), **size
         )
         write_log(log, args.output)
-    span = format_duration(float(log.submit_s[-1] - log.submit_s[0]))
+    length_s = float(log.submit_s[-1] - log.submit_s[0])
+    if args.json:
+        terminal.print_json(
+            {
+                "file": args.output,
+                "log": log.name,
+                "jobs": len(log),
+                "nodes": log.machine_nodes,
+                "length_s": length_s,
+                "load": log.load,
+            }
+        )
+        return
+    span = format_duration(length_s)
     print(
         f"{args.output}: {len(log):,} jobs over {span} on {log.machine_nodes:,} nodes, load "
         f"{log.load:.2f}"
@@ -140,9 +166,15 @@ def _refuse(args: argparse.Namespace, names: Iterable[str], what: str) -> None:
         )
 
 
-def _list() -> None:
+def _list(*, as_json: bool) -> None:
     from windrow.recipes import LOG_MODELS, WORKFLOW_RECIPES
 
+    if as_json:
+        recipes = [_known(one) for one in WORKFLOW_RECIPES.values()]
+        terminal.print_json(
+            {"recipes": recipes, "models": [_known(one) for one in LOG_MODELS.values()]}
+        )
+        return
     blocks: list[RenderableType] = [
         "[bold]Workflow recipes[/]: windrow generate RECIPE -o FILE.json"
     ]
@@ -156,6 +188,12 @@ def _list() -> None:
             length = f"{model.days:g} days"
         blocks.append(_description(model, f"{model.nodes:,} nodes, {length}"))
     terminal.show(*blocks)
+
+
+def _known(what: Recipe | LogModel) -> dict[str, object]:
+    """For programs."""
+    parameters = {one.name: one.default for one in what.parameters}
+    return {"name": what.name, "summary": what.summary, "parameters": parameters}
 
 
 def _description(what: Recipe | LogModel, size: str) -> RenderableType:

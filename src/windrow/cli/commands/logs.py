@@ -12,6 +12,7 @@ import re
 import shlex
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -41,7 +42,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = options.adder(parser)
     add("task TASK", nargs="?", help="the task's id, as windrow tasks lists it")
     add("--failed", action="store_true", help="what every task that failed printed last")
-    add("-f --follow", action="store_true", help="keep printing until the task has ended")
+    how = parser.add_mutually_exclusive_group()
+    options.adder(how)(
+        "-f --follow", action="store_true", help="keep printing until the task has ended"
+    )
+    options.add_json(how)
     add("--attempt N", whole(1, COUNT_MAX), help="which attempt (default: the latest)")
     add(
         "--job N",
@@ -62,16 +67,54 @@ def run(args: argparse.Namespace) -> None:
         _print_failed(told, args)
         return
     if args.task is None:
-        _print(*_of_job(told, args))
+        head, path = _of_job(told, args)
+        _show_job(told, args, head, path)
         return
     number = task_number(told.runnable.workflow, args.task, told.paths.name)
-    if args.follow:
+    if args.json:
+        _tell(told, [(number, _attempt(told, args, number))])
+    elif args.follow:
         _follow(told, args, number)
     elif (attempt := _attempt(told, args, number)) == 0:
         terminal.say(f"{args.task} has not started: {_state(told, number)}")
     else:
         path = _path(told, number, attempt)
         _print(_head(told, number, attempt, path), path)
+
+
+def _show_job(told: RunView, args: argparse.Namespace, head: str, path: Path) -> None:
+    if args.json:
+        terminal.print_json(
+            {"run": told.paths.name, "outputs": [{"job": args.job, **_content(path)}]}
+        )
+    else:
+        _print(head, path)
+
+
+def _tell(told: RunView, attempts: Sequence[tuple[int, int]]) -> None:
+    """For programs: what these attempts at tasks printed; attempt 0 is none."""
+    outputs = []
+    for number, attempt in attempts:
+        if attempt:
+            about = told.story.tasks[number].attempts[attempt - 1]
+            outputs.append(
+                {
+                    "task": told.runnable.workflow.ids[number],
+                    "attempt": attempt,
+                    "job": about.job,
+                    "outcome": about.outcome,
+                    "why": about.why,
+                    **_content(_path(told, number, attempt)),
+                }
+            )
+    terminal.print_json({"run": told.paths.name, "outputs": outputs})
+
+
+def _content(path: Path) -> dict[str, str | None]:
+    """Where it is, and what is in it, if there is anything."""
+    if not path.exists():
+        return {"file": None, "text": ""}
+    return {"file": str(path), "text": path.read_bytes().decode(errors="replace")}
 
 
 def _print(head: str, path: Path) -> None:
@@ -85,6 +128,9 @@ def _print_failed(told: RunView, args: argparse.Namespace) -> None:
     if args.task is not None or args.job is not None or args.follow:
         raise UserError("--failed is for all that failed; leave out TASK, --job and --follow")
     failed = [n for n, task in enumerate(told.story.tasks) if task.state is TaskState.FAILED]
+    if args.json:
+        _tell(told, [(number, len(told.story.tasks[number].attempts)) for number in failed])
+        return
     if not failed:
         terminal.say(f"no task of {told.paths.name} failed")
     for number in failed:

@@ -31,9 +31,6 @@ from windrow.story.story import JobStory, RunStory, TaskAttempt, TaskStory
 if TYPE_CHECKING:
     from windrow.trials.replay import WhatIf
 
-SCHEMA = 1
-"""Of what `--json` prints about a run. It changes when a name or its meaning does; names may be
-added."""
 _COUNTED = ("finished", "running", "submitted", "pending", "failed", "blocked", "cancelled")
 
 
@@ -69,7 +66,6 @@ def status_view(told: RunView) -> dict[str, Any]:
         until_s = now_s
         left_s = told.left_s(now_s)
     view = {
-        "schema": SCHEMA,
         "run": told.paths.name,
         "folder": str(told.paths.folder.path),
         "state": told.state,
@@ -223,7 +219,6 @@ def run_figures(run: RecordedRun) -> dict[str, Any]:
     story = run.story
     waited_s, hidden_s = queue_waits_s(run)
     view = {
-        "schema": SCHEMA,
         "run": run.name,
         "state": run.state,
         "tasks": len(story.tasks),
