@@ -226,9 +226,9 @@ def test_when_to_submit_for_a_start_by_a_given_time(
     History(own_history).record(queue.name, waits)
     found = answered(capsys, queue, "--nodes", "2", "--time", "5m", "--start-at", "1h")
     assert found["start_at"] == 3600
-    assert [one["submit_by_s"] for one in found["candidates"]] == [2700]
+    assert [one["submit_by_at"] for one in found["candidates"]] == [2700]
     late = answered(capsys, queue, "--nodes", "2", "--time", "5m", "--start-at", "10m")
-    assert [one["submit_by_s"] for one in late["candidates"]] == [None]
+    assert [one["submit_by_at"] for one in late["candidates"]] == [None]
     words = parsed("--nodes", "2", "--time", "5m", "--start-at", "1h")
     command.answer(queue, words, clock=lambda: 0.0)
     assert "in time" in capsys.readouterr().out
