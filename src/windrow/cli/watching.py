@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 
 _LOOK_S = 0.5
 _BAR = 24
+_NARROW_BAR = 12
+_NARROW = 80
 _MOST_FAILURES = 4
 _KEYS = {
     "o": "overview",
@@ -40,7 +42,11 @@ _KEYS = {
     "j": "jobs",
     "t": "tasks",
 }
-_HELP = "q leave (the run continues)  o overview  f failed  j jobs  t tasks  / search  ↑ ↓ scroll"
+_HELPS = (
+    "q leave (the run continues)  o overview  f failed  j jobs  t tasks  / search  ↑ ↓ scroll",
+    "q leave (the run continues)  o overview  f failed  j jobs  t tasks  / search",
+    "q leave  o overview  f failed  j jobs  t tasks  / search",
+)
 _STYLES: dict[str, str] = {
     TaskState.FAILED: "bold red",
     TaskState.BLOCKED: "yellow",
@@ -59,6 +65,8 @@ class Look:
     top: int = 0
     query: str = ""
     is_typing: bool = False
+    is_narrow: bool = False
+    """Whether lines have little room."""
 
 
 def pressed(look: Look, key: str) -> Look | None:
@@ -93,13 +101,13 @@ def _typed(look: Look, key: str) -> Look:
 
 def lines(told: RunView, look: Look, now_s: float, width: int, height: int) -> list[Text]:
     """The screen, exactly `height` lines."""
-    head = [*_head(told, now_s), *_failures(told), *_warnings(told)]
-    body = list(_BODIES[look.what](told, look, now_s))
+    head = [*_head(told, now_s, width), *_failures(told), *_warnings(told)]
+    body = list(_BODIES[look.what](told, replace(look, is_narrow=width < _NARROW), now_s))
     room = max(1, height - len(head) - 2)
     top = min(look.top, max(0, len(body) - room))
     shown = [*head, _line(""), *body[top : top + room]]
     shown += [_line("")] * (height - 1 - len(shown))
-    foot = _HELP
+    foot = next((one for one in _HELPS if len(one) <= width), _HELPS[-1])
     if look.is_typing:
         foot = f"search: {look.query}█   Enter ends, Escape clears"
     elif len(body) > room:
@@ -116,8 +124,8 @@ def _line(words: str, style: str = "") -> Text:
     return Text(printable(words), style, no_wrap=True)
 
 
-def _head(told: RunView, now_s: float) -> Iterator[Text]:
-    """How it stands, in colour, and when it should end."""
+def _head(told: RunView, now_s: float, width: int) -> Iterator[Text]:
+    """How it stands, in colour, and when it should end, on a line of its own if need be."""
     story = told.story
     colours = {RunState.COMPLETE: "bold green", RunState.FAILED: "bold red"}
     state = told.state
@@ -133,8 +141,15 @@ def _head(told: RunView, now_s: float) -> Iterator[Text]:
     left_s = told.left_s(now_s) if state == RunState.RUNNING else None
     ends = ""
     if left_s is not None:
-        ends = f"   done about {clock(now_s + left_s)}, in {span(left_s)}"
-    yield _line(f"{on}, started {clock(story.begun_s)}, {gone}{ends}")
+        ends = f"done about {clock(now_s + left_s)}, in {span(left_s)}"
+    words = f"{on}, started {clock(story.begun_s)}, {gone}"
+    if not ends:
+        yield _line(words)
+    elif len(words) + 3 + len(ends) <= width:
+        yield _line(f"{words}   {ends}")
+    else:
+        yield _line(words)
+        yield _line(ends)
 
 
 def _failures(told: RunView) -> Iterator[Text]:
@@ -149,7 +164,10 @@ def _failures(told: RunView) -> Iterator[Text]:
         yield _line(f"  and {len(failed) - _MOST_FAILURES} more: press f", "red")
     if failed:
         first = shlex.quote(ids[failed[0]])
-        yield _line(f"  windrow logs {first} --run {shlex.quote(told.paths.name)}")
+        name = shlex.quote(told.paths.name)
+        yield _line(f"  windrow logs {first} --run {name}")
+        if told.state not in ACTIVE:
+            yield _line(f"  windrow resume {name}: once the cause is fixed")
 
 
 def _failure(told: RunView, number: int) -> Text:
@@ -166,32 +184,36 @@ def _warnings(told: RunView) -> Iterator[Text]:
 
 def _overview(told: RunView, look: Look, now_s: float) -> Iterator[Text]:
     """Kinds with how far they are, then what runs, then jobs that are in the system."""
-    del look
-    yield from _kinds(told)
-    yield _line("")
-    yield from _running(told, now_s)
+    yield from _kinds(told, _NARROW_BAR if look.is_narrow else _BAR)
+    running = list(_running(told, now_s))
+    if running:
+        yield _line("")
+        yield _line("running", "bold")
+        yield from running
     alive = [n for n, job in told.story.jobs.items() if job.outcome is None]
     if alive:
+        yield _line("")
         yield from _job_lines(told, alive, now_s)
 
 
 _SIGNS = ((TaskState.FINISHED, "█"), (TaskState.RUNNING, "▒"), (TaskState.FAILED, "✗"))
 
 
-def _draw_states(line: Text, found: Mapping[TaskState, int], total: int) -> None:
-    """A bar of what is done, runs and failed; a single failure shows, too."""
+def _draw_states(line: Text, found: Mapping[TaskState, int], total: int, room: int) -> None:
+    """A bar of what is done, runs and failed, of that many characters; a single failure shows,
+    too."""
     cells = 0
     for state, sign in _SIGNS:
-        many = _BAR * found[state] // total
+        many = room * found[state] // total
         if state is TaskState.FAILED:
-            many = ceil(_BAR * found[state] / total)
-        many = min(many, _BAR - cells)
+            many = ceil(room * found[state] / total)
+        many = min(many, room - cells)
         cells += many
         line.append(sign * many, _STYLES[state])
-    line.append("·" * (_BAR - cells))
+    line.append("·" * (room - cells))
 
 
-def _kinds(told: RunView) -> Iterator[Text]:
+def _kinds(told: RunView, room: int) -> Iterator[Text]:
     from rich.text import Text
 
     story = told.story
@@ -206,10 +228,10 @@ def _kinds(told: RunView) -> Iterator[Text]:
     for kind, found in states.items():
         total = sum(found.values())
         line = _line(f"{(kind or 'task')[:width]:<{width}}  ")
-        _draw_states(line, found, total)
+        _draw_states(line, found, total, room)
         line.append(f"  {found[TaskState.FINISHED]}/{total}")
         if ran[kind]:
-            line.append(f"  {sum(ran[kind]) / len(ran[kind]):.1f} s each")
+            line.append(f"  {span(sum(ran[kind]) / len(ran[kind]))} each")
         if found[TaskState.FAILED]:
             line.append(Text(f"  {found[TaskState.FAILED]} failed", _STYLES[TaskState.FAILED]))
         yield line

@@ -436,11 +436,13 @@ def comparison_page(comparison: Comparison, what: Sequence[str]) -> str:
 def _tried(comparison: Comparison) -> list[tuple[str, str]]:
     times = comparison.times_s
     when = format_duration(times[0])
+    often = "once"
     if len(times) > 1:
+        often = f"at {len(times):,} times"
         when += f" to {format_duration(times[-1])}"
     runs = f"{len(comparison.rows):,}, each strategy at each time, on clones of the same cluster"
     return [
-        ("submitted", f"at {len(times):,} times, {when} after the log's first job"),
+        ("submitted", f"{often}, {when} after the log's first job"),
         ("runs", runs),
     ]
 

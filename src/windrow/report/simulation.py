@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from windrow.errors import UserError
 from windrow.model import Repairs, format_duration
+from windrow.model.wording import percent
 from windrow.report import plot
 from windrow.report.page import cell, facts, figure, note, notes, page, section, table
 from windrow.sim.settings import EVENTS, PLACEMENTS, POLICIES, PRIORITIES, REQUESTS
@@ -183,7 +184,8 @@ def distribution(simulations: Sequence[Simulation], window: Window) -> tuple[str
         share = np.searchsorted(wait, places, side="right") / len(wait)
         parts.append(plot.line(frame, places, share, i % plot.COLOURS))
     at_once = ", ".join(
-        f"{(w <= 1).mean():.0%} under {s.label}" for s, w in zip(simulations, waits, strict=True)
+        f"{percent((w <= 1).mean())} under {s.label}"
+        for s, w in zip(simulations, waits, strict=True)
     )
     caption = (
         "Pick a wait on the axis and go up to a curve: that share of jobs waits no longer. The "
@@ -378,7 +380,7 @@ def _what(
     yield "log", f"{log.name}: {len(log):,} jobs, submitted within {span}"
     yield "machine", f"{simulation.machine_nodes:,} nodes"
     if log.load:
-        share = f"{log.load:.0%} of the node-seconds"
+        share = f"{percent(log.load)} of the node-seconds"
         yield "load", f"the jobs run for {share} from the first submission to the last"
     if window != (0, math.inf):
         end = "the end" if math.isinf(to_s) else format_duration(to_s)

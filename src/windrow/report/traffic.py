@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from windrow.files import table_beside
 from windrow.model.size import format_size
 from windrow.model.trace import KINDS
-from windrow.model.wording import span
+from windrow.model.wording import percent, span
 from windrow.profile.summary import MB, SERVERS_MB_S
 from windrow.report.page import Block, figure, html_table, note, notes, page, section
 from windrow.report.plot import (
@@ -32,6 +32,9 @@ _RATIOS = {
     "instr_per_op": "instr/operation",
 }
 _FILE = ("read_bytes", "written_bytes", "unique_bytes", "static_bytes")
+_UNKNOWN = "-"
+_NAMES = ("stage", "what reaches it", "time", "file", "role", "way")
+"""Columns that name what a row is about."""
 _USED = ("real", "processor", "M instr", "memory", "MB", "operations", "MB/s", "burst (s)")
 
 Told = dict[str, Any]
@@ -39,7 +42,7 @@ Told = dict[str, Any]
 
 def _number(value: float | None, digits: int = 2) -> str:
     if value is None:
-        return "-"
+        return _UNKNOWN
     if abs(value) >= 0.1 or not value:
         return f"{value:,.{digits}f}"
     return f"{value:.3g}"
@@ -49,8 +52,24 @@ def blocks(told: Told) -> list[Block]:
     """The tables, in the order of those of Bent's thesis; without bytes if only files were
     traced."""
     stages = _Stages.of(told)
-    if told["detail"] != "bytes":
-        return [stages.resources(), stages.volume(), stages.roles(), _used_files(told)]
+    made = [stages.resources(), stages.volume(), stages.roles(), _used_files(told)]
+    if told["detail"] == "bytes":
+        made = _of_bytes(told, stages)
+    return [known for block in made if (known := _known(block)).rows]
+
+
+def _known(block: Block) -> Block:
+    """Without rows and columns of which nothing is known: those that say only `-` beside names."""
+    places = range(len(block.head))
+    numbers = [i for i in places if any(row[i][:1].isdecimal() for row in block.rows)]
+    names = [i for i in places if block.head[i] in _NAMES]
+    rows = [row for row in block.rows if any(row[i] != _UNKNOWN for i in numbers)]
+    kept = [i for i in places if i in names or any(row[i] != _UNKNOWN for row in rows)]
+    shown = tuple(tuple(row[i] for i in kept) for row in rows if numbers)
+    return replace(block, head=tuple(block.head[i] for i in kept), rows=shown)
+
+
+def _of_bytes(told: Told, stages: _Stages) -> list[Block]:
     return [
         stages.resources(),
         stages.volume(),
@@ -96,7 +115,7 @@ class _Stages:
         cells = []
         for row in self.rows:
             every = max(1, row["operations"])
-            cells.append([f"{n:,} ({n / every:.0%})" for n in row["kinds"].values()])
+            cells.append([f"{n:,} ({percent(n / every)})" for n in row["kinds"].values()])
         return self._table("operations", KINDS, cells)
 
     def roles(self) -> Block:
@@ -155,7 +174,7 @@ def _used_files(told: Told) -> Block:
 
 
 def _resources(row: Told) -> list[str]:
-    processor = "-"
+    processor = _UNKNOWN
     if row["cpu_s"]:
         processor = span(row["cpu_s"])
     return [

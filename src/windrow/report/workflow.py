@@ -18,7 +18,7 @@ from windrow.model.size import format_size
 from windrow.model.wording import shortened
 from windrow.model.workflow import Floats
 from windrow.report import plot
-from windrow.report.page import facts, figure, note, page, section, table
+from windrow.report.page import Time, facts, figure, note, page, section, table
 from windrow.report.plot import Axis, Frame, count_axis, legend, round_step
 from windrow.shape import KindShape, Shape, kinds
 
@@ -282,7 +282,7 @@ def _facts(figures: Shape, token: int, exact: int | None) -> Iterator[tuple[str,
 def _kinds(found: Sequence[KindShape]) -> str:
     rows = []
     for kind in found[:_MOST_KINDS]:
-        times = map(format_duration, (kind.work_s / kind.tasks, kind.work_s))
+        times = map(Time, (kind.work_s / kind.tasks, kind.work_s))
         levels = "–".join(map(str, dict.fromkeys((kind.first_level, kind.last_level))))
         rows.append((kind.name or "(no name)", f"{kind.tasks:,}", *times, levels))
     return table(

@@ -230,6 +230,7 @@ def test_an_array_job_gives_the_same_table_and_continues(
     (notes / "queue").unlink()
     assert main([*ask, "--json"]) == 0  # as many shards as before
     assert json.loads(capsys.readouterr().out) == {
+        "schema": 1,
         "job": "4711",
         "shards": 2,
         "submitted": [1],

@@ -57,7 +57,8 @@ def test_a_run_that_is_over_goes_on_once(capsys: pytest.CaptureFixture[str]) -> 
     heard = capsys.readouterr()
     assert "more.yaml would be added to m-1: 2 tasks (sum, end)" in heard.err
     found = json.loads(heard.out[heard.out.rindex("\n{\n") :])
-    assert found == {"run": "m-1", "state": "complete", "is_added": False, "tasks": ["sum", "end"]}
+    told = {"run": "m-1", "state": "complete", "is_added": False, "tasks": ["sum", "end"]}
+    assert found == {"schema": 1, **told}
     assert len(RunView(find_run(None)).story.tasks) == 2
     assert main(["run", "--add", more, "m-1"]) == 0
     assert main(["run", "--add", more, "m-1"]) == 0

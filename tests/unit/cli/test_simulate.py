@@ -135,7 +135,7 @@ def test_several_policies_side_by_side(
     simulations = found["simulations"]
     assert isinstance(simulations, list)
     assert [one["policy"] for one in simulations] == ["fcfs", "easy"]
-    assert list(found) == ["simulations"]
+    assert list(found) == ["schema", "simulations"]
     rows = rows_of(out)
     assert list(rows[0]) == ["policy", *COLUMNS]
     assert [row["policy"] for row in rows] == ["fcfs"] * 4 + ["easy"] * 4

@@ -222,6 +222,7 @@ def test_a_forecast_says_that_jobs_start_at_once(capsys: pytest.CaptureFixture[s
     assert "Jobs start at once here, so there is nothing to forecast." in capsys.readouterr().out
     assert main(["forecast", "--json"]) == 0
     assert json.loads(capsys.readouterr().out) == {
+        "schema": 1,
         "queue": "local",
         "starts_at_once": True,
         "running_jobs": 0,

@@ -80,6 +80,18 @@ def test_keys() -> None:
     assert named("\x1b[A\x1b[6~\x1bx") == ["up", "page down", "escape", "x"]
 
 
+def test_little_room_cuts_no_keys_and_no_next_command(run: str) -> None:
+    told = RunView(find_run(run))
+    for width in (60, 80, 100):
+        found = [line.plain for line in lines(told, Look(), time.time(), width, 20)]
+        assert found[-1].startswith("q leave")
+        assert "/ search" in found[-1]
+        assert not any(line.endswith("…") for line in found)
+        assert any(line.startswith(f"  windrow resume {run}") for line in found)
+    assert "(the run continues)" in lines(told, Look(), time.time(), 80, 20)[-1].plain
+    told.close()
+
+
 class Terminal:
     """A real one, of 100 columns and 30 lines, in which a command runs."""
 
