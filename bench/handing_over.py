@@ -4,9 +4,8 @@
 
 Figures are CPU seconds of the command and of all that it has started, manager, agent and workers
 included (`driver_cpu`), so a busy machine changes little. What one more job costs is the difference
-of two runs of different sizes, without what both spend on starting. A hand-over is over when the
-command says that the run has begun; what Snakemake itself takes to find out what is to run, which
-`snakemake --dry-run` tells, is not of it.
+of two runs of different sizes, without what both spend on starting. A hand-over lasts from when
+Snakemake says that it executes jobs until the run has begun.
 """
 
 from __future__ import annotations
@@ -44,9 +43,9 @@ def nothing():
 
 number = int(sys.argv[1])
 with windrow.Executor(guess_s=0.1) as pool:
-    began = time.perf_counter()
+    began = time.process_time()
     futures = [pool.submit(nothing) for _ in range(number)]
-    print(time.perf_counter() - began, flush=True)
+    print(time.process_time() - began, flush=True)
     for future in futures:
         future.result()
 """
@@ -74,13 +73,18 @@ class Bench:
 
     def __init__(self, room: Path) -> None:
         self.room = room
-        homes = ("XDG_STATE_HOME", "XDG_DATA_HOME", "XDG_CONFIG_HOME")
-        own = {name: str(room / name) for name in homes}
-        self.env = {**os.environ, **own, "WINDROW_HISTORY": str(room / "history.sqlite")}
 
     def folder(self) -> Path:
         """An empty one."""
         return Path(tempfile.mkdtemp(dir=self.room))
+
+    @staticmethod
+    def env(folder: Path) -> dict[str, str]:
+        """Variables for what runs there: the queue of this machine that serves it is its own, and
+        so started by it."""
+        homes = ("XDG_STATE_HOME", "XDG_DATA_HOME", "XDG_CONFIG_HOME")
+        own = {name: str(folder / name) for name in homes}
+        return {**os.environ, **own, "WINDROW_HISTORY": str(folder / "history.sqlite")}
 
     def job_s(self, few: int, many: int) -> float:
         """What one more job of a Snakefile takes from first to last."""
@@ -88,7 +92,7 @@ class Bench:
         def of(jobs: int) -> float:
             folder = self.folder()
             (folder / "Snakefile").write_text(SNAKEFILE.format(jobs=jobs))
-            return cpu_s((*SNAKEMAKE, *WINDROW), folder, env=self.env)[0]
+            return cpu_s((*SNAKEMAKE, *WINDROW), folder, env=self.env(folder))[0]
 
         return (of(many) - of(few)) / (many - few)
 
@@ -96,31 +100,36 @@ class Bench:
         """What it takes to hand over so many, and to begin the run."""
         folder = self.folder()
         (folder / "Snakefile").write_text(SNAKEFILE.format(jobs=jobs))
-        told = (*SNAKEMAKE, "--dry-run", "--quiet", "all")
-        own_s, _ = cpu_s(told, folder, env=self.env)
         said = folder / "said"
         with said.open("wb") as file:
             driver = subprocess.Popen(
-                (*SNAKEMAKE, *WINDROW), cwd=folder, env=self.env, stdout=file, stderr=file
+                (*SNAKEMAKE, *WINDROW), cwd=folder, env=self.env(folder), stdout=file, stderr=file
             )
-        try:
-            while "are the run" not in said.read_text():
+
+        def used_until(words: str) -> float:
+            while words not in said.read_text():
                 if driver.poll() is not None:
                     raise SystemExit(said.read_text())
                 time.sleep(0.01)
-            return used_s(driver.pid) - own_s
+            return used_s(driver.pid)
+
+        try:
+            before_s = used_until("\nExecute ")
+            return used_until("are the run") - before_s
         finally:
             driver.kill()
             driver.wait()
             cancel = (sys.executable, "-m", "windrow.cli.main", "cancel")
-            subprocess.run(cancel, cwd=folder, env=self.env, capture_output=True, check=False)
+            subprocess.run(
+                cancel, cwd=folder, env=self.env(folder), capture_output=True, check=False
+            )
 
     def calls(self, number: int) -> tuple[float, float]:
-        """The CPU seconds of a program of so many calls, and how long it submits them."""
+        """The CPU seconds of a program of so many calls, and of its submitting them."""
         folder = self.folder()
         (folder / "program.py").write_text(CALLS)
         command = (sys.executable, "program.py", str(number))
-        took_s, said = cpu_s(command, folder, env=self.env)
+        took_s, said = cpu_s(command, folder, env=self.env(folder))
         return took_s, float(said)
 
 
@@ -141,7 +150,7 @@ def main() -> int:
                 LIMITS["hand over"] / part,
             ),
             "a job of a Snakefile": (bench.job_s(10, 110 // min(part, 5)), LIMITS["job"]),
-            f"{called:,} calls submitted (wall time)": (submit_s, LIMITS["submit"] / part),
+            f"{called:,} calls submitted": (submit_s, LIMITS["submit"] / part),
             "a call of Python": ((many_s - few_s) / (called - called // 10), LIMITS["call"]),
         }
     rows = [
