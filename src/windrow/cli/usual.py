@@ -1,5 +1,5 @@
-"""What `windrow run` takes where its command line says nothing: a profile, WINDROW_ON, the table
-[run] of windrow.toml, in this order.
+"""What `windrow run`, and `plan` for a real queue, take where the command line says nothing: a
+profile, WINDROW_ON, the table [run] of windrow.toml, in this order.
 
 Rule: what is said there is read as if it had been typed, by the same parser, so that the same
 values are right and the same messages come; these name the place.
@@ -80,8 +80,11 @@ def with_usual(
     """Put into `args`, which are what the command line says by itself, what is said elsewhere.
 
     `argv` begins with the command, whose parser says which options are usual; `parser` makes a new
-    one, since a parser takes each option once.
+    one, since a parser takes each option once. A command that does not take the queue from there
+    takes the rest only for a queue that was named.
     """
+    if "on" not in args.takes_usual and args.on is None:
+        return
     for one in usual(args.profile, args.given):
         if one.name not in args.takes_usual:
             continue

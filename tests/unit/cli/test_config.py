@@ -66,6 +66,23 @@ def test_where_each_value_comes_from(
     assert "night" in table
 
 
+def test_a_plan_for_a_real_queue_takes_them_as_its_run_would(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    Path("windrow.toml").write_text(SETTINGS)
+    Path("w.yaml").write_text(
+        'tasks: [{id: "a{i}", matrix: {i: 1..4}, command: "true", runtime: 1s}]'
+    )
+
+    def told(*more: str) -> tuple[str, int]:
+        found = json.loads(answer(capsys, "plan", "w.yaml", "--on", "cluster", *more, "--json"))
+        return found["strategy"], len(found["jobs_now"])
+
+    assert told() == ("giant", 1)
+    assert told("--strategy", "individual") == ("individual", 3)  # the cap of the table
+    assert told("--strategy", "individual", "--cap", "2") == ("individual", 2)
+
+
 @pytest.mark.slow
 def test_a_run_takes_them_and_its_line_wins(capsys: pytest.CaptureFixture[str]) -> None:
     Path("windrow.toml").write_text(SETTINGS)

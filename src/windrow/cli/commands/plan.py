@@ -32,6 +32,8 @@ _MOST_JOBS = 24
 _MOST_CANDIDATES = 30
 _MOST_DECISIONS = 8
 _PLOT = 60
+_USUAL = frozenset(("strategy", "cap", "margin", *options.COPIES, *options.SPACE))
+"""What --on takes from [run] of windrow.toml, as a run does."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -40,6 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     shared.add_one_run(parser)
     shared.add_cluster(parser)
     parser.set_defaults(margin=None)  # it depends on --on
+    parser.set_defaults(takes_usual=_USUAL, profile=None)
     words = (
         f"{options.ON}, as it is now; {options.SEVERAL}; --margin is then 1.2, as in windrow run"
     )
