@@ -52,7 +52,7 @@ from windrow.sim.cluster import Cluster  # noqa: E402
 from windrow.story.story import RunStory  # noqa: E402
 from windrow.strategies import choosing  # noqa: E402
 from windrow.strategies.base import Decision, Objective, Strategy, decided  # noqa: E402
-from windrow.strategies.choosing import Offer, choose  # noqa: E402
+from windrow.strategies.choosing import SiteOffer, choose  # noqa: E402
 from windrow.trials.virtual.world import World  # noqa: E402
 
 LOGS = ("KTH-SP2-1996-2.1-cln", "SDSC-SP2-1998-4.2-cln", "CTC-SP2-1996-3.1-cln")
@@ -159,7 +159,7 @@ class Run(SitesRun):
 
 def earliest_start(
     strategy: Strategy,
-    offers: Sequence[Offer],
+    offers: Sequence[SiteOffer],
     objective: Objective = "makespan",
     absent: Mapping[str, str] | None = None,
 ) -> tuple[str, Decision]:

@@ -23,7 +23,7 @@ from windrow.queues.port import QueueError
 from windrow.story import events as e
 from windrow.story.journal import RunJournal
 from windrow.strategies.base import Decision, JobPlan, LooksAhead
-from windrow.strategies.choosing import Offer, Way, frontier
+from windrow.strategies.choosing import SiteOffer, Way, frontier
 
 
 @dataclass(frozen=True)
@@ -115,14 +115,14 @@ def _forecasts(manager: Manager) -> tuple[str, tuple[str, ...]]:
     return outposts[0].trusted, tuple(dict.fromkeys(notes))
 
 
-def _decided(manager: Manager) -> tuple[Decision, dict[str, Offer]]:
+def _decided(manager: Manager) -> tuple[Decision, dict[str, SiteOffer]]:
     """What is decided for all groups of sites, and from which offers, by the names of their sites.
 
     QueueError if no queue of a group answers.
     """
     now_s = manager.now_s()
     decisions = list[Decision]()
-    offers = dict[str, Offer]()
+    offers = dict[str, SiteOffer]()
     groups = dict.fromkeys(tuple(outpost.group) for outpost in manager.outposts)
     for group in groups:
         agreed, asked = _agreed(group, now_s)
@@ -143,7 +143,7 @@ def _as_one(decisions: Sequence[Decision]) -> Decision:
     )
 
 
-def _agreed(group: tuple[Outpost, ...], now_s: float) -> tuple[Agreement, dict[str, Offer]]:
+def _agreed(group: tuple[Outpost, ...], now_s: float) -> tuple[Agreement, dict[str, SiteOffer]]:
     """As the first of these sites that answers says."""
     silence: QueueError | None = None
     for outpost in group:
@@ -157,17 +157,17 @@ def _agreed(group: tuple[Outpost, ...], now_s: float) -> tuple[Agreement, dict[s
     raise silence
 
 
-def _wait_s(at: Offer, job: JobPlan) -> int:
+def _wait_s(at: SiteOffer, job: JobPlan) -> int:
     return int(at.view.forecast(np.array([job.nodes]), np.array([job.requested_s]))[0])
 
 
-def _risk(at: Offer, job: JobPlan) -> float | None:
+def _risk(at: SiteOffer, job: JobPlan) -> float | None:
     if at.hazard:
         return 1 - at.hazard.survival(job.nodes, job.run_s)
     return None
 
 
-def _frontier(manager: Manager, offers: list[Offer]) -> list[Way]:
+def _frontier(manager: Manager, offers: list[SiteOffer]) -> list[Way]:
     """Choices of sites, if they differ in more than time."""
     if len(offers) > 1 and any(at.hazard or at.price for at in offers):
         return list(frontier(manager.strategy, offers))

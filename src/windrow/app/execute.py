@@ -43,7 +43,7 @@ from windrow.deletion import discard, discard_tree
 from windrow.errors import NothingBegun, OutsideError, UserError
 from windrow.files import is_shared
 from windrow.forecast.best_effort import filled, past_waits
-from windrow.forecast.runtimes import FilledTime, RunTimes, Source
+from windrow.forecast.runtimes import FilledTime, RunTimes, TimeSource
 from windrow.formats import read_runnable as read_workflow_file
 from windrow.manager.inbox import LATE_FILES_S, PATIENCE_S
 from windrow.manager.losses import PATIENCE
@@ -196,12 +196,12 @@ class Prepared:
     @property
     def guesses(self) -> int:
         """Tasks whose run time is unknown."""
-        return sum(time.source is Source.GUESS for time in self.times)
+        return sum(time.source is TimeSource.GUESS for time in self.times)
 
     @property
     def learned(self) -> int:
         """Tasks whose run time comes from earlier runs."""
-        return sum(time.source is Source.LEARNED for time in self.times)
+        return sum(time.source is TimeSource.LEARNED for time in self.times)
 
 
 def prepare(

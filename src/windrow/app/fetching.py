@@ -16,7 +16,7 @@ import numpy as np
 
 from windrow.agent.outputs import size_of
 from windrow.errors import WindrowError
-from windrow.forecast.runtimes import FETCHING, RunTimes, Source
+from windrow.forecast.runtimes import FETCHING, RunTimes, TimeSource
 from windrow.model.duration import format_duration
 from windrow.model.size import format_size
 
@@ -53,7 +53,7 @@ def fetching(runnable: Runnable, risk: float) -> Fetching:
     try:
         rate = RunTimes().expect(runnable.workflow.name, FETCHING, risk, guess_s=ASSUMED_S_PER_GB)
         s_per_gb = rate.runtime_s
-        is_learned = rate.source is Source.LEARNED
+        is_learned = rate.source is TimeSource.LEARNED
     except WindrowError:  # a history that cannot be used was told of before
         s_per_gb = ASSUMED_S_PER_GB
         is_learned = False

@@ -15,7 +15,14 @@ from windrow.errors import WindrowError
 from windrow.forecast.best_effort import Remembered
 from windrow.forecast.failures import Lives
 from windrow.forecast.ledger import Promise
-from windrow.forecast.runtimes import FETCHING, FilledTime, PastRun, RunTimes, Source, output_kind
+from windrow.forecast.runtimes import (
+    FETCHING,
+    FilledTime,
+    PastRun,
+    RunTimes,
+    TimeSource,
+    output_kind,
+)
 from windrow.forecast.waits import History, PastWait
 from windrow.manager.beliefs import names_at
 from windrow.manager.dispatch import Dispatch
@@ -260,7 +267,9 @@ def earlier_errors(
     workflow = runnable.workflow
     rows = zip(workflow.kinds, workflow.cores.tolist(), times, strict=True)
     learned = dict.fromkeys(
-        (kind, cores, time.runtime_s) for kind, cores, time in rows if time.source is Source.LEARNED
+        (kind, cores, time.runtime_s)
+        for kind, cores, time in rows
+        if time.source is TimeSource.LEARNED
     )
     try:
         found = sorted(

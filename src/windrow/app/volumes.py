@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from windrow.errors import UserError
-from windrow.forecast.runtimes import FilledTime, Source
+from windrow.forecast.runtimes import FilledTime, TimeSource
 from windrow.model.size import format_size
 from windrow.model.wording import count, listed
 from windrow.storage.staging import Rates
@@ -73,7 +73,7 @@ def on_disks(runnable: Runnable, times: Sequence[FilledTime] = ()) -> Runnable:
     unless learned."""
     work = runnable.workflow
     needed = np.array([float(node_bytes(step.mounts)) for step in runnable.steps])
-    known = np.array([time.source is Source.LEARNED for time in times] or [False] * len(needed))
+    known = np.array([time.source is TimeSource.LEARNED for time in times] or [False] * len(needed))
     runtime_s = work.runtime_s + np.where(known, 0.0, RATES.moving_s(0 * needed, needed))
     return replace(
         runnable, workflow=work.changed(disk_bytes=work.disk_bytes + needed, runtime_s=runtime_s)

@@ -69,7 +69,7 @@ class PastRun:
     peak_bytes: int = 0
 
 
-class Source(StrEnum):
+class TimeSource(StrEnum):
     """Where a task's expected run time comes from."""
 
     KNOWN = "known"  # the workflow states it
@@ -82,7 +82,7 @@ class FilledTime:
     """A task's expected run time and where it comes from: longer with a chance of `risk`, by `runs`
     past runs."""
 
-    source: Source
+    source: TimeSource
     runtime_s: float
     runs: int = 0
     risk: float = 1.0
@@ -164,9 +164,9 @@ class RunTimes:
         """
         times = self.times(workflow, kind, cores=cores)
         if not times:
-            return FilledTime(Source.GUESS, guess_s)
+            return FilledTime(TimeSource.GUESS, guess_s)
         runtime_s, stated = upper_quantile(times, risk)
-        return FilledTime(Source.LEARNED, runtime_s, len(times), stated)
+        return FilledTime(TimeSource.LEARNED, runtime_s, len(times), stated)
 
     def times(self, workflow: str, kind: str, *, cores: int | None = None) -> list[float]:
         """What the latest runs of this kind took, the last one first; with `cores` as in
@@ -257,7 +257,7 @@ def with_sizes(workflow: Workflow, runtimes: RunTimes, risk: float = DEFAULT_RIS
     @cache
     def learned_bytes(name: str) -> int:
         found = runtimes.expect(workflow.name, name, risk)
-        return round(found.runtime_s) if found.source is Source.LEARNED else 0
+        return round(found.runtime_s) if found.source is TimeSource.LEARNED else 0
 
     for task, kind in enumerate(workflow.kinds):
         for place, f in enumerate(workflow.outputs.of(task).tolist()):
@@ -288,16 +288,16 @@ def fill(
     asked: dict[tuple[str, int], FilledTime] = {}
     for number, step in enumerate(runnable.steps):
         if step.runtime_known:
-            filled.append(FilledTime(Source.KNOWN, float(times[number])))
+            filled.append(FilledTime(TimeSource.KNOWN, float(times[number])))
             continue
         key = (workflow.kinds[number], int(workflow.cores[number]))
         if key not in asked:
-            asked[key] = FilledTime(Source.GUESS, default_s)
+            asked[key] = FilledTime(TimeSource.GUESS, default_s)
             if runtimes is not None:
                 asked[key] = runtimes.expect(
                     workflow.name, key[0], risk, cores=key[1], guess_s=default_s
                 )
         filled.append(asked[key])
         times[number] = min(asked[key].runtime_s, step.limit_s or math.inf)
-        steps[number] = replace(step, runtime_known=asked[key].source is Source.LEARNED)
+        steps[number] = replace(step, runtime_known=asked[key].source is TimeSource.LEARNED)
     return Runnable(workflow.with_times(times), tuple(steps)), tuple(filled)

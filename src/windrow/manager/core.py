@@ -45,7 +45,7 @@ from windrow.manager.beliefs import (
     join_groups,
     names_at,
 )
-from windrow.manager.limits import Limits
+from windrow.manager.limits import RunLimits
 from windrow.manager.terms import Terms
 from windrow.model import Workflow
 from windrow.model.allocation import Member
@@ -111,7 +111,7 @@ class Core:
         """Descendants of failed tasks: they cannot run."""
         self.trouble = ""  # why the run gives up, if it does
         self._undone: Counter[int] = Counter()  # how often tasks that were done are to run again
-        self.limits = Limits(self.jobs)
+        self.limits = RunLimits(self.jobs)
         self.tries: Counter[int] = Counter()
         """How often tasks have failed that may be tried again."""
         self._loose = dict[int, frozenset[int]]()  # by task, if it has such parents

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 Shares = dict[str, int]
 
 
-class Limits:
+class RunLimits:
     """What tasks take of which limit, and what of that jobs have."""
 
     def __init__(self, jobs: Mapping[int, Job]) -> None:

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from windrow.foresight.live import Ahead
     from windrow.foresight.seen import WatchedQueue
     from windrow.manager.manager import Manager
-    from windrow.strategies.choosing import Offer
+    from windrow.strategies.choosing import SiteOffer
 
 
 ROUNDS = 4
@@ -369,10 +369,10 @@ class Outpost:
         name, decision = choose(self.run.strategy, offers, self.run.objective, absent)
         return Agreement(name, decision, could, absent)
 
-    def offers(self, now_s: float) -> tuple[list[Offer], dict[str, str]]:
+    def offers(self, now_s: float) -> tuple[list[SiteOffer], dict[str, str]]:
         """The sites of the group as they could be used now; and those that cannot be, with the
         reason."""
-        found: list[Offer] = []
+        found: list[SiteOffer] = []
         absent = dict[str, str]()
         for outpost in self.group:
             is_there = outpost is self or outpost.asking.is_due(self.run.steady_s())
@@ -387,8 +387,8 @@ class Outpost:
             absent[outpost.at.name] = outpost.at.trouble or outpost.trouble
         return found, absent
 
-    def _offer(self, now_s: float) -> Offer:
-        from windrow.strategies.choosing import Offer  # noqa: PLC0415
+    def _offer(self, now_s: float) -> SiteOffer:
+        from windrow.strategies.choosing import SiteOffer  # noqa: PLC0415
 
         if self.hearing.silent_since_s is not None and len(self.at.group) > 1:
             self.queue.snapshot()  # whose last reading forecasts may be made from: does it answer?
@@ -405,7 +405,7 @@ class Outpost:
         kept_node_s = at.used_node_s + sum(
             site.nodes_held(plan.nodes, plan.part) * plan.requested_s for plan in plans
         )
-        return Offer(
+        return SiteOffer(
             at.name,
             view,
             site.price,

@@ -53,7 +53,7 @@ Absent = Mapping[str, str]
 
 
 @dataclass(frozen=True, eq=False)
-class Offer:
+class SiteOffer:
     """A site as it could be used now.
 
     `data_s`, `data_bytes`: how long it takes until the inputs of tasks are there, and how much has
@@ -129,7 +129,7 @@ class Offer:
         return ""
 
 
-_Placed = tuple[Offer, JobPlan]
+_Placed = tuple[SiteOffer, JobPlan]
 """A job, and the site to which it goes."""
 
 
@@ -138,7 +138,7 @@ class _Outlook:
     """A site's decision, the jobs that it leads to, when all would be done by them, and how far
     data go."""
 
-    offer: Offer
+    offer: SiteOffer
     decision: Decision
     placed: Sequence[_Placed]
     end_s: int
@@ -215,7 +215,7 @@ class _Outlook:
 
 def choose(
     strategy: Strategy,
-    offers: Sequence[Offer],
+    offers: Sequence[SiteOffer],
     objective: Objective = "makespan",
     absent: Absent | None = None,
 ) -> tuple[str, Decision]:
@@ -234,7 +234,7 @@ def choose(
     return best.name, _told(decision, found, out)
 
 
-def _spread_out(decision: Decision, best: Offer, offers: Sequence[Offer]) -> Decision:
+def _spread_out(decision: Decision, best: SiteOffer, offers: Sequence[SiteOffer]) -> Decision:
     """Its jobs over all sites, if they do not depend on each other."""
     if not _may_spread(decision):
         return decision
@@ -242,7 +242,7 @@ def _spread_out(decision: Decision, best: Offer, offers: Sequence[Offer]) -> Dec
     return replace(decision, jobs=_spread(decision.jobs, [best, *others]))
 
 
-def _alone(strategy: Strategy, offer: Offer) -> Decision:
+def _alone(strategy: Strategy, offer: SiteOffer) -> Decision:
     """If one site is offered, the decision is the strategy's own."""
     decision = decided(strategy, offer.view)
     why = offer.objection(decision.jobs)
@@ -252,14 +252,14 @@ def _alone(strategy: Strategy, offer: Offer) -> Decision:
 
 
 def _decisions(
-    strategy: Strategy, offers: Sequence[Offer], objective: Objective
-) -> tuple[list[tuple[Offer, Decision]], dict[str, str]]:
+    strategy: Strategy, offers: Sequence[SiteOffer], objective: Objective
+) -> tuple[list[tuple[SiteOffer, Decision]], dict[str, str]]:
     """What the strategy decides for each site; and the sites that are out, and why."""
     if objective == "makespan":
         hopeless = _hopeless(offers)
     else:
         hopeless = {}
-    decisions: list[tuple[Offer, Decision]] = []
+    decisions: list[tuple[SiteOffer, Decision]] = []
     refused: dict[str, str] = {}
     for offer in sorted(offers, key=lambda offer: offer.name in hopeless):
         if offer.name in hopeless and any(decision.jobs for _, decision in decisions):
@@ -276,7 +276,7 @@ def _decisions(
 
 
 def _no_jobs(
-    offers: Sequence[Offer], decisions: Sequence[tuple[Offer, Decision]], out: Absent
+    offers: Sequence[SiteOffer], decisions: Sequence[tuple[SiteOffer, Decision]], out: Absent
 ) -> tuple[str, Decision]:
     """No site gets a job now: because a strategy waits, or because none can be had."""
     if decisions:
@@ -318,16 +318,16 @@ def _told(decision: Decision, found: Sequence[_Outlook], out: Absent) -> Decisio
     return replace(decision, candidates=(*rows, *decision.candidates), why=why)
 
 
-def _at(offer: Offer, decision: Decision) -> Decision:
+def _at(offer: SiteOffer, decision: Decision) -> Decision:
     return replace(decision, jobs=tuple(replace(job, site=offer.name) for job in decision.jobs))
 
 
-def _end_without_wait_s(offer: Offer) -> float:
+def _end_without_wait_s(offer: SiteOffer) -> float:
     levels = offer.view.levels
     return int(levels.run_s(0, levels.last).min()) * offer.pace + offer.view.busy_s
 
 
-def _hopeless(offers: Sequence[Offer]) -> dict[str, str]:
+def _hopeless(offers: Sequence[SiteOffer]) -> dict[str, str]:
     """The sites that cannot win, and why. Only sites for the same tasks are compared."""
     able = [
         offer for offer in offers if offer.view.can_submit and offer.view.work.cluster_nodes >= 1
@@ -346,7 +346,7 @@ def _hopeless(offers: Sequence[Offer]) -> dict[str, str]:
 
 
 def _outlook(
-    offer: Offer, decision: Decision, offers: Sequence[Offer], *, in_turns: bool = False
+    offer: SiteOffer, decision: Decision, offers: Sequence[SiteOffer], *, in_turns: bool = False
 ) -> _Outlook:
     """What the decision leads to. What it leaves is taken for one job more, submitted when its
     first job starts.
@@ -399,11 +399,11 @@ def _in_turns_s(placed: Sequence[_Placed], starts_s: Sequence[int]) -> list[int]
 
 
 def _one_job_more(
-    rest: Mask, offers: Sequence[Offer], from_s: int, busy_s: int
+    rest: Mask, offers: Sequence[SiteOffer], from_s: int, busy_s: int
 ) -> tuple[int, _Placed]:
     """The job for what is left that ends first, and when: submitted at `from_s`, and behind what
     runs until `busy_s`."""
-    ways = list[tuple[int, Offer, JobPlan]]()
+    ways = list[tuple[int, SiteOffer, JobPlan]]()
     for offer in offers:
         if offer.view.work.cluster_nodes >= 1:
             _, job, wait_s, data_s = offer.sized(rest, busy_s)
@@ -441,7 +441,7 @@ class _AskedOnce:
         return self.known.setdefault(id(view), self.strategy.decide(view))
 
 
-def frontier(strategy: Strategy, offers: Sequence[Offer]) -> tuple[Way, ...]:
+def frontier(strategy: Strategy, offers: Sequence[SiteOffer]) -> tuple[Way, ...]:
     """Of all choices of sites those that no other beats in time, price and chance of no loss; the
     earliest first."""
     once = _AskedOnce(strategy)
@@ -458,7 +458,7 @@ def frontier(strategy: Strategy, offers: Sequence[Offer]) -> tuple[Way, ...]:
     )
 
 
-def _choices(offers: Sequence[Offer]) -> Iterator[tuple[Offer, ...]]:
+def _choices(offers: Sequence[SiteOffer]) -> Iterator[tuple[SiteOffer, ...]]:
     """All choices of sites; of many sites each alone, and all."""
     if len(offers) <= _MOST_SITES:
         sizes: Iterable[int] = range(1, len(offers) + 1)
@@ -496,7 +496,7 @@ def _sorted(found: Sequence[_Outlook], objective: Objective) -> list[_Outlook]:
     return sorted(found, key=lambda one: (is_never(one.end_s), *key(one)))
 
 
-def _spread(jobs: Sequence[JobPlan], offers: Sequence[Offer]) -> tuple[JobPlan, ...]:
+def _spread(jobs: Sequence[JobPlan], offers: Sequence[SiteOffer]) -> tuple[JobPlan, ...]:
     """Each job at the site where it ends first, behind those that go there with it; of equals the
     first site."""
     sent = _Sent()
@@ -521,7 +521,7 @@ class _Sent:
         self._nodes[job.site] += job.nodes
         self._count[job.site] += 1
 
-    def one_more(self, offer: Offer, job: JobPlan) -> tuple[int, JobPlan] | None:
+    def one_more(self, offer: SiteOffer, job: JobPlan) -> tuple[int, JobPlan] | None:
         """When the job would end at this site behind those that go there, and its plan; None if it
         cannot go there."""
         view = offer.view
@@ -533,7 +533,7 @@ class _Sent:
         start_s = max(wait_s, offer.data_s(plan.tasks)) + turns * plan.run_s
         return offer.end_s(plan, start_s), plan
 
-    def _planned(self, offer: Offer, job: JobPlan) -> JobPlan | None:
+    def _planned(self, offer: SiteOffer, job: JobPlan) -> JobPlan | None:
         view = offer.view
         tasks = np.array(job.tasks)
         if self._count[offer.name] >= view.cap - view.jobs or not view.left[tasks].all():
@@ -549,7 +549,7 @@ class _Sent:
 
 
 def better_elsewhere(
-    tasks: Mask, stays_s: int, offers: Sequence[Offer], busy_s: int
+    tasks: Mask, stays_s: int, offers: Sequence[SiteOffer], busy_s: int
 ) -> tuple[str, int] | None:
     """The site at which these tasks, submitted now, should end clearly before `stays_s`, and when;
     None: at none."""

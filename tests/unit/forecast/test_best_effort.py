@@ -13,7 +13,7 @@ import pytest
 from windrow.errors import OutsideError, UserError
 from windrow.forecast.base import UNKNOWN_S, Ints
 from windrow.forecast.best_effort import Remembered, filled, past_waits
-from windrow.forecast.runtimes import PastRun, RunTimes, Source
+from windrow.forecast.runtimes import PastRun, RunTimes, TimeSource
 from windrow.forecast.waits import FromHistory, History
 from windrow.model import Runnable, Step, Task, Workflow
 
@@ -63,15 +63,18 @@ def test_run_times_are_guessed_where_the_history_cannot_be_read(
     RunTimes().record([PastRun("w", "k", 7.0, 0.0)])
     said: list[str] = []
     assert [t.source for t in filled(a_runnable(), 60.0, say=said.append)[1]] == [
-        Source.KNOWN,
-        Source.LEARNED,
+        TimeSource.KNOWN,
+        TimeSource.LEARNED,
     ]
     assert said == []
     path.unlink()
     of_another_program(path)
     before = path.read_bytes()
     runnable, times = filled(a_runnable(), 60.0, say=said.append)
-    assert [(t.source, t.runtime_s) for t in times] == [(Source.KNOWN, 5.0), (Source.GUESS, 60.0)]
+    assert [(t.source, t.runtime_s) for t in times] == [
+        (TimeSource.KNOWN, 5.0),
+        (TimeSource.GUESS, 60.0),
+    ]
     assert runnable.workflow.runtime_s.tolist() == [5.0, 60.0]
     (words,) = said
     assert words.startswith(

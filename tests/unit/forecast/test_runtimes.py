@@ -17,7 +17,7 @@ from windrow.forecast.runtimes import (
     RUNS_KEPT,
     PastRun,
     RunTimes,
-    Source,
+    TimeSource,
     default_path,
     fill,
     upper_quantile,
@@ -83,14 +83,19 @@ def runs(*times: float, kind: str = "k", cores: int = 1, start: float = 0) -> li
 
 def test_what_was_recorded_is_expected(tmp_path: Path) -> None:
     history = RunTimes(tmp_path / "deep" / "h.sqlite")
-    assert history.expect("w", "k", guess_s=60).source is Source.GUESS
+    assert history.expect("w", "k", guess_s=60).source is TimeSource.GUESS
     assert not history.path.exists(), "asking makes no file"
     history.record(runs(10, 30, 20))
     history.record([PastRun("w", "k", math.nan, 5)])
     found = history.expect("w", "k", 0.5)
-    assert (found.runtime_s, found.runs, found.risk, found.source) == (20, 3, 0.5, Source.LEARNED)
+    assert (found.runtime_s, found.runs, found.risk, found.source) == (
+        20,
+        3,
+        0.5,
+        TimeSource.LEARNED,
+    )
     assert history.expect("w", "other", guess_s=7).runtime_s == 7
-    assert history.expect("v", "k").source is Source.GUESS
+    assert history.expect("v", "k").source is TimeSource.GUESS
     assert history.path.parent.stat().st_mode & 0o777 == 0o700
 
 
@@ -139,7 +144,7 @@ def test_a_broken_file_is_set_aside(
     assert (tmp_path / "h.sqlite.broken-1").read_bytes() == damaged[kind_of_damage]
     assert "was broken; it is now h.sqlite.broken-1" in caplog.text
     history.path.write_bytes(b"broken once more" * 100)
-    assert history.expect("w", "k", guess_s=60).source is Source.GUESS
+    assert history.expect("w", "k", guess_s=60).source is TimeSource.GUESS
     assert (tmp_path / "h.sqlite.broken-2").exists()
 
 
@@ -202,10 +207,10 @@ def test_fill_replaces_what_is_missing_and_says_so(tmp_path: Path) -> None:
     steps = tuple(Step(("x",), "/", runtime_known=task.id == "a") for task in tasks)
     filled, sources = fill(Runnable(Workflow.from_tasks("w", tasks), steps), history, 33, 0.1)
     assert [(found.source, found.runtime_s, found.runs) for found in sources] == [
-        (Source.KNOWN, 5, 0),
-        (Source.LEARNED, 200, 1),
-        (Source.GUESS, 33, 0),
-        (Source.LEARNED, 200, 1),
+        (TimeSource.KNOWN, 5, 0),
+        (TimeSource.LEARNED, 200, 1),
+        (TimeSource.GUESS, 33, 0),
+        (TimeSource.LEARNED, 200, 1),
     ]
     assert filled.workflow.runtime_s.tolist() == [5, 200, 33, 200]
     assert [step.runtime_known for step in filled.steps] == [True, True, False, True]

@@ -20,7 +20,7 @@ from windrow.model import NodeShape, Task, Workflow
 from windrow.model.hazard import Hazard
 from windrow.model.site import Site
 from windrow.strategies.base import Objective
-from windrow.strategies.choosing import Offer, Way, better_elsewhere, choose, frontier
+from windrow.strategies.choosing import SiteOffer, Way, better_elsewhere, choose, frontier
 from windrow.strategies.levels import Work, works
 
 TERMS = Terms(margin=1.0, round_s=1)
@@ -28,7 +28,7 @@ TERMS = Terms(margin=1.0, round_s=1)
 
 def offers(
     workflow: Workflow, *rows: tuple[int, float, int, int], terms: Terms = TERMS
-) -> list[Offer]:
+) -> list[SiteOffer]:
     """Sites by their nodes, speed, and wait: so long, and so much longer for each node."""
     sites = [
         Site.of(nodes, NodeShape(4), name=f"s{n}", speed=speed)
@@ -44,7 +44,7 @@ def offers(
 
     names = [site.name for site in sites] if len(sites) > 1 else [""]
     return [
-        Offer(name, core.view(0, waits(row[2], row[3]), name))  # type: ignore[arg-type]
+        SiteOffer(name, core.view(0, waits(row[2], row[3]), name))  # type: ignore[arg-type]
         for name, row in zip(names, rows, strict=True)
     ]
 

@@ -16,7 +16,7 @@ from windrow.kernels.jit import in_python
 from windrow_lab.grid.costs import Costs
 from windrow_lab.grid.schedule import Schedule
 from windrow_lab.kernels.grid.duplicates import Executions, place_with_copies
-from windrow_lab.kernels.grid.rooms import Placement, empty_plan
+from windrow_lab.kernels.grid.rooms import PlacedTasks, empty_plan
 
 
 def dsh(costs: Costs, *, by: Literal["end", "start"] = "end", depth: int = 0) -> Schedule:
@@ -31,7 +31,7 @@ def dsh(costs: Costs, *, by: Literal["end", "start"] = "end", depth: int = 0) ->
 
 
 def executed(
-    costs: Costs, place: Callable[[Placement, Executions], bool], depth: int = 0, rows: int = 2
+    costs: Costs, place: Callable[[PlacedTasks, Executions], bool], depth: int = 0, rows: int = 2
 ) -> Schedule:
     """What `place` fills in, which is given twice as many rows for each task whenever it says that
     these are few."""
@@ -68,7 +68,7 @@ def _no_executions(tasks: int, clusters: int, rows: int, depth: int) -> Executio
     )
 
 
-def _with_copies(costs: Costs, plan: Placement, runs: Executions) -> Schedule:
+def _with_copies(costs: Costs, plan: PlacedTasks, runs: Executions) -> Schedule:
     """The plan, and behind it the executions that are not where the plan has the task itself."""
     size = int(runs.size[0])
     copy = np.flatnonzero(runs.processor[:size] != plan.processor[runs.task[:size]])

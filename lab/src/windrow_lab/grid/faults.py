@@ -28,7 +28,7 @@ from windrow_lab.kernels.grid.duplicates import Executions
 from windrow_lab.kernels.grid.overprovision import Aims, place_reliably
 from windrow_lab.kernels.grid.play import Failing, Game, PlannedRows, play
 from windrow_lab.kernels.grid.reliability import Beliefs
-from windrow_lab.kernels.grid.rooms import Placement
+from windrow_lab.kernels.grid.rooms import PlacedTasks
 
 AIMS = Aims(wanted=0.95, late=1.3, is_relative=False, limit=3)
 
@@ -106,7 +106,7 @@ class Planner:
         order = costs.by(-(costs.ranks[0] if base == "heft" else costs.static_level))
         children = np.bincount(costs.given.parent, minlength=len(order))
 
-        def place(plan: Placement, runs: Executions) -> bool:
+        def place(plan: PlacedTasks, runs: Executions) -> bool:
             return place_reliably(
                 costs.given, plan, runs, order, children.copy(), beliefs, aims, base == "dsh"
             )

@@ -25,7 +25,7 @@ from windrow_lab.kernels.grid.placing import (
     SUFFERAGE,
     place_level,
 )
-from windrow_lab.kernels.grid.rooms import Placement, empty_plan
+from windrow_lab.kernels.grid.rooms import PlacedTasks, empty_plan
 
 _RULES = {
     "min-min": MIN_MIN,
@@ -54,9 +54,9 @@ def lhbs(
     last = np.cumsum(np.bincount(costs.workflow.levels))
     with in_python(really=costs.is_small):
         for level in np.split(costs.by(), last[:-1]):
-            tried = [Placement._make(column.copy() for column in plan) for _ in heuristics[1:]] + [
-                plan
-            ]
+            tried = [
+                PlacedTasks._make(column.copy() for column in plan) for _ in heuristics[1:]
+            ] + [plan]
             ends = [
                 place_level(costs.given, one, level, _RULES[h])
                 for one, h in zip(tried, heuristics, strict=True)

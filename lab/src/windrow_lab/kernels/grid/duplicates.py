@@ -22,7 +22,7 @@ import numpy as np
 
 from windrow.kernels.jit import kernel, lean
 from windrow.model.graph import Ints
-from windrow_lab.kernels.grid.rooms import Floats, Given, Placement, first_room, occupy, way_s
+from windrow_lab.kernels.grid.rooms import Floats, Given, PlacedTasks, first_room, occupy, way_s
 
 
 class Executions(NamedTuple):
@@ -50,7 +50,7 @@ class Executions(NamedTuple):
 
 @kernel
 def place_with_copies(
-    given: Given, plan: Placement, order: Ints, runs: Executions, by_start: bool
+    given: Given, plan: PlacedTasks, order: Ints, runs: Executions, by_start: bool
 ) -> bool:
     """Put all tasks somewhere, in this order. False if there are not rows enough."""
     for i in order:
@@ -62,7 +62,7 @@ def place_with_copies(
 
 @lean
 def place_with_ancestors(
-    given: Given, plan: Placement, runs: Executions, i: int, by_start: bool
+    given: Given, plan: PlacedTasks, runs: Executions, i: int, by_start: bool
 ) -> None:
     """Put the task somewhere, with the copies of ancestors that it is worth to have there."""
     best = np.inf
@@ -121,7 +121,7 @@ def keep(runs: Executions, n: int) -> None:
 
 
 @lean
-def try_on(given: Given, plan: Placement, runs: Executions, task: int, c: int, p: int) -> float:
+def try_on(given: Given, plan: PlacedTasks, runs: Executions, task: int, c: int, p: int) -> float:
     """The task's start on this processor, with the copies that it is worth to have there, as rows
     of a trial."""
     runs.size[1] = runs.size[0]
@@ -152,7 +152,7 @@ def try_on(given: Given, plan: Placement, runs: Executions, task: int, c: int, p
 
 @lean
 def start_on(
-    given: Given, plan: Placement, runs: Executions, task: int, c: int, p: int
+    given: Given, plan: PlacedTasks, runs: Executions, task: int, c: int, p: int
 ) -> tuple[float, int]:
     """The task's start there, as the trial stands, and the parent, not on p yet, whose data set it;
     or -1."""

@@ -22,7 +22,7 @@ from windrow_lab.kernels.grid.reliability import Beliefs, failure
 from windrow_lab.kernels.grid.rooms import (
     Floats,
     Given,
-    Placement,
+    PlacedTasks,
     arrivals,
     best_node,
     choose,
@@ -45,7 +45,7 @@ class Aims(NamedTuple):
 @kernel
 def place_reliably(
     given: Given,
-    plan: Placement,
+    plan: PlacedTasks,
     runs: Executions,
     order: Ints,
     left: Ints,
@@ -90,7 +90,7 @@ def keep_one(given: Given, runs: Executions, task: int, p: int, c: int, begin: f
 @lean
 def copy(
     given: Given,
-    plan: Placement,
+    plan: PlacedTasks,
     runs: Executions,
     task: int,
     beliefs: Beliefs,

@@ -22,14 +22,14 @@ import numpy as np
 
 from windrow.kernels.jit import kernel, lean
 from windrow.model.graph import Ints
-from windrow_lab.kernels.grid.rooms import Floats, Given, Placement, arrivals, choose, put
+from windrow_lab.kernels.grid.rooms import Floats, Given, PlacedTasks, arrivals, choose, put
 
 MIN_MIN, MAX_MIN, SUFFERAGE, CLUSTER_SUFFERAGE = range(4)
 FASTEST = -2
 
 
 @kernel
-def place(given: Given, plan: Placement, order: Ints, pinned: Ints) -> None:
+def place(given: Given, plan: PlacedTasks, order: Ints, pinned: Ints) -> None:
     """Put all tasks somewhere, in this order."""
     ready = np.zeros(len(given.first) - 1)
     for i in order:
@@ -44,7 +44,7 @@ def place(given: Given, plan: Placement, order: Ints, pinned: Ints) -> None:
 
 
 @lean
-def parents_end(given: Given, plan: Placement, task: int, ready: Floats) -> None:
+def parents_end(given: Given, plan: PlacedTasks, task: int, ready: Floats) -> None:
     """When all parents of the task have ended, as if their data were everywhere by then."""
     ready[:] = 0.0
     for e in range(given.start[task], given.start[task + 1]):
@@ -69,7 +69,7 @@ def rank(
 
 
 @kernel
-def place_level(given: Given, plan: Placement, level: Ints, rule: int) -> float:
+def place_level(given: Given, plan: PlacedTasks, level: Ints, rule: int) -> float:
     """Put the level's tasks somewhere. When the last one ends."""
     shape = len(level), len(given.first) - 1
     ready = np.zeros(shape)
@@ -99,7 +99,7 @@ def place_level(given: Given, plan: Placement, level: Ints, rule: int) -> float:
 
 
 @lean
-def earliest(given: Given, plan: Placement, task: int, c: int, ready: float) -> float:
+def earliest(given: Given, plan: PlacedTasks, task: int, c: int, ready: float) -> float:
     """The task's best end in the cluster."""
     run_s = given.run_s[task, c]
     best = max(ready, plan.least[c, 0]) + run_s
@@ -110,7 +110,7 @@ def earliest(given: Given, plan: Placement, task: int, c: int, ready: float) -> 
 
 
 @lean
-def second(given: Given, plan: Placement, task: int, c: int, ready: float, best: float) -> float:
+def second(given: Given, plan: PlacedTasks, task: int, c: int, ready: float, best: float) -> float:
     """The task's best end in the cluster on any processor but one on which it has its best."""
     run_s = given.run_s[task, c]
     p = -1
@@ -133,7 +133,7 @@ def second(given: Given, plan: Placement, task: int, c: int, ready: float, best:
 
 @lean
 def two_best(
-    given: Given, plan: Placement, task: int, rule: int, ready: Floats, ends: Floats, best: Floats
+    given: Given, plan: PlacedTasks, task: int, rule: int, ready: Floats, ends: Floats, best: Floats
 ) -> None:
     """Into `best`: the task's best end and its cluster, how much the rule wants it, and its
     second-best cluster."""

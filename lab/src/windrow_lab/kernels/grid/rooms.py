@@ -42,7 +42,7 @@ class Given(NamedTuple):
     size: Floats
 
 
-class Placement(NamedTuple):
+class PlacedTasks(NamedTuple):
     """Where tasks are, and the room that is left on processors.
 
     free: from when on a processor is idle for good. Idle gaps before that are chained, in any
@@ -66,7 +66,7 @@ class Placement(NamedTuple):
     at: Floats
 
 
-def empty_plan(given: Given, placements: int = 0) -> Placement:
+def empty_plan(given: Given, placements: int = 0) -> PlacedTasks:
     """Nothing placed yet. Gaps are kept if there is room for those of this many placements."""
     tasks = len(given.run_s)
     clusters = len(given.first) - 1
@@ -77,7 +77,7 @@ def empty_plan(given: Given, placements: int = 0) -> Placement:
     least = np.stack((np.zeros(clusters), np.where(np.diff(given.first) == 1, np.inf, 0.0)), axis=1)
     flags = np.array([0, placements > 0])
     touched = np.zeros(clusters, dtype=np.int64)
-    return Placement(*where, *gaps, flags, touched, least, np.zeros(len(given.parent)))
+    return PlacedTasks(*where, *gaps, flags, touched, least, np.zeros(len(given.parent)))
 
 
 @lean
@@ -87,7 +87,7 @@ def way_s(given: Given, edge: int, c: int, d: int) -> float:
 
 
 @lean
-def arrivals(given: Given, plan: Placement, task: int, ready: Floats) -> None:
+def arrivals(given: Given, plan: PlacedTasks, task: int, ready: Floats) -> None:
     """When all data of the task can be on a node of each cluster, and (`plan.at`) on those where
     its parents are."""
     ready[:] = 0.0
@@ -104,7 +104,7 @@ def arrivals(given: Given, plan: Placement, task: int, ready: Floats) -> None:
 
 
 @lean
-def ready_on(given: Given, plan: Placement, task: int, c: int, p: int) -> float:
+def ready_on(given: Given, plan: PlacedTasks, task: int, c: int, p: int) -> float:
     """When the task has all its data on this processor, which is one of c."""
     ready = 0.0
     for e in range(given.start[task], given.start[task + 1]):
@@ -117,7 +117,7 @@ def ready_on(given: Given, plan: Placement, task: int, c: int, p: int) -> float:
 
 
 @lean
-def first_room(plan: Placement, p: int, ready: float, run_s: float) -> float:
+def first_room(plan: PlacedTasks, p: int, ready: float, run_s: float) -> float:
     """The earliest start on the processor, at `ready` or after."""
     best = max(ready, plan.free[p])
     if plan.gaps[1] == 0 or best == ready:
@@ -134,7 +134,7 @@ def first_room(plan: Placement, p: int, ready: float, run_s: float) -> float:
 
 
 @lean
-def choose(given: Given, plan: Placement, task: int, ready: Floats, first: int, last: int) -> int:
+def choose(given: Given, plan: PlacedTasks, task: int, ready: Floats, first: int, last: int) -> int:
     """The best processor for the task, of the clusters from first to before last."""
     best = np.inf
     p = -1
@@ -157,7 +157,7 @@ def choose(given: Given, plan: Placement, task: int, ready: Floats, first: int, 
 
 @lean
 def best_node(
-    given: Given, plan: Placement, task: int, c: int, ready: float, low: float
+    given: Given, plan: PlacedTasks, task: int, c: int, ready: float, low: float
 ) -> tuple[float, int]:
     """The earliest end, and the first node of the cluster on which it is that; none ends before
     `low`."""
@@ -178,7 +178,7 @@ def best_node(
 
 
 @lean
-def put(given: Given, plan: Placement, task: int, p: int) -> int:
+def put(given: Given, plan: PlacedTasks, task: int, p: int) -> int:
     """The task goes to this processor, as early as it can. The processor's cluster."""
     c = int(np.searchsorted(given.first, p, side="right")) - 1
     run_s = given.run_s[task, c]
@@ -195,7 +195,7 @@ def put(given: Given, plan: Placement, task: int, p: int) -> int:
 
 
 @lean
-def measure(given: Given, plan: Placement, c: int) -> None:
+def measure(given: Given, plan: PlacedTasks, c: int) -> None:
     """Find the two least of the cluster's `free` again."""
     untouched = given.first[c] + plan.touched[c]
     left = given.first[c + 1] - untouched
@@ -210,7 +210,7 @@ def measure(given: Given, plan: Placement, c: int) -> None:
 
 
 @lean
-def occupy(plan: Placement, p: int, begin: float, end: float) -> None:
+def occupy(plan: PlacedTasks, p: int, begin: float, end: float) -> None:
     """Nothing else runs there from begin to end; both are in one gap, or behind all."""
     if plan.gaps[1] == 0 or begin == end:
         plan.free[p] = max(plan.free[p], end if plan.gaps[1] == 0 else 0.0)
