@@ -140,7 +140,7 @@ def _difference(old: Runnable, before: int, new: Runnable, task: int) -> str | N
         return _OUTPUTS
     if _plain(was) != _plain(now):
         return "its command changed"
-    if was.inside != now.inside:
+    if (was.inside, was.inside_at) != (now.inside, now.inside_at):
         return "what it runs in changed"
     if dict(was.env) == dict(now.env):
         return None

@@ -47,6 +47,9 @@ class ProjectMove:
             workdir=self.path(step.workdir),
             command=tuple(map(self.text, step.command)),
             inside=tuple(map(self.inside, step.inside)),
+            inside_at=tuple(
+                (site, tuple(map(self.inside, words))) for site, words in step.inside_at
+            ),
             env=tuple((name, self.text(value)) for name, value in step.env),
             mounts=tuple(
                 m._replace(before=self.path(m.before), after=self.path(m.after))

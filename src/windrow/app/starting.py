@@ -2,10 +2,16 @@
 
 import os
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from shutil import which
+from textwrap import shorten
+
+from windrow.app.doctor import Finding, examine
 
 _PATIENCE_S = 10.0
+_COLUMNS = 150
+_BATCH: Mapping[str, str] = {"slurm": "sinfo", "pbs": "qsub"}
+"""Batch systems, and by which program one sees that a machine has them."""
 
 WORKFLOW = """\
 # windrow run first.yaml; every key is explained in the reference of native workflows
@@ -29,28 +35,40 @@ def first_files() -> Mapping[str, str]:
 
 
 def settings_text() -> str:
-    """A windrow.toml with the queues that there are."""
+    """A windrow.toml with the queues that there are, as `sites --check` finds them."""
     lines = [
         "# Settings for this folder and those below; windrow config shows what counts, and why.",
         "",
         "[queues.local]                  # this machine",
+        *_comments(examine("local")),
         f"# cores = {os.cpu_count() or 1}                     # the most that a job uses at once",
         '# memory = "16GiB"              # likewise, by what tasks state',
     ]
-    partitions = _slurm_partitions()
-    if partitions:  # else it does not answer
-        lines += ["", "[queues.slurm]", '# account = ""                  # who pays']
-        lines += [f'# partition = "{name}"' for name in partitions[:5]]
-    if which("qsub"):
-        lines += ["", "[queues.pbs]", '# partition = ""                # a queue of PBS']
+    there = [name for name, program in _BATCH.items() if which(program)]
+    told = {name: list(examine(name)) for name in there}
+    for name, findings in told.items():
+        lines += ["", f"[queues.{name}]", *_comments(findings)]
+        lines += ['# account = ""                  # who pays']
+        if name == "slurm":
+            lines += [f'# partition = "{one}"' for one in _slurm_partitions()[:5]]
+        else:
+            lines += ['# queue = ""                    # one of its queues']
+    ready = [name for name, findings in told.items() if not any(one.fix for one in findings)]
     lines += ["", "[run]                           # what windrow run takes by default"]
-    lines += ['on = "slurm"' if partitions else '# on = "slurm"']
+    lines += [f'on = "{ready[0]}"' if ready else '# on = "slurm"']
     return "\n".join(lines) + "\n"
 
 
+def _comments(findings: Iterable[Finding]) -> list[str]:
+    """What was found of a queue, and what to do if something is wrong."""
+    lines = []
+    for one in findings:
+        words = f"{one.what}: {one.said}" + (f"; {one.fix}" if one.fix else "")
+        lines.append(f"# {shorten(words, _COLUMNS, placeholder=' ...')}")
+    return lines
+
+
 def _slurm_partitions() -> list[str]:
-    if not which("sinfo"):
-        return []
     try:
         told = subprocess.run(
             ["sinfo", "-h", "-o", "%R"],

@@ -857,7 +857,8 @@ class Core:
             if self._open_parents[child] == 0 and self._left[child]:
                 self._unready(child)
             self._open_parents[child] += 1
-        if task in self._descendants(self.failed | self.blocked):  # which failed while it was done
+        out = self._descendants(self.failed | self.blocked) | self._stopped_by_failed()
+        if task in out:  # something failed while it was done
             return self._block({task, *self._descendants({task})})
         self._put_back(task)
         return [*self._call_back_readers(task), *self._decide_if_useful(self._homes([task]))]

@@ -382,6 +382,7 @@ class Dispatch:
                 self.runnable,
                 task,
                 self._shared,
+                core.jobs[number].at.site.name,
                 expected_s=member.expected_s,
                 attempts=attempts,
                 parents=tuple(sorted(waits)),

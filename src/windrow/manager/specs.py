@@ -19,17 +19,20 @@ def shared_outputs(workflow: Workflow) -> frozenset[str]:
     return outputs.shared(workflow.files[f].id for f in workflow.outputs.index.tolist())
 
 
-def task_spec(runnable: Runnable, number: int, shared: Collection[str], **more: Any) -> TaskSpec:
-    """This task for an agent. `shared` are outputs in which several tasks write, `more` what else
-    is known of it."""
+def task_spec(
+    runnable: Runnable, number: int, shared: Collection[str], site: str = "", **more: Any
+) -> TaskSpec:
+    """This task for an agent. `shared` are outputs in which several tasks write, `site` is where
+    it runs, `more` what else is known of it."""
     task = runnable.workflow.task(number)
     step = runnable.steps[number]
+    inside = step.inside_of(site)
     made = [runnable.workflow.files[f] for f in runnable.workflow.outputs.of(number).tolist()]
     return TaskSpec(
         task=number,
         id=task.id,
         kind=task.kind,
-        command=(*step.inside, *step.command),
+        command=(*inside, *step.command),
         workdir=step.workdir,
         env=dict(step.env),
         inputs=task.inputs,
@@ -45,7 +48,7 @@ def task_spec(runnable: Runnable, number: int, shared: Collection[str], **more: 
         checkpoint=step.checkpoint,
         mounts=step.mounts,
         extracts=step.extracts,
-        elsewhere=_behind(len(step.inside), step.elsewhere),
+        elsewhere=_behind(len(inside), step.elsewhere),
         shared=tuple(name for name in task.outputs if name in shared),
         temporary=tuple(file.id for file in made if file.keep is False),
         priority=task.rules.priority,

@@ -46,7 +46,7 @@ class Step:
     and has failed; 0: there is no limit. `worker`: a program that is started once on each node, and
     starts such tasks by forking; a Python command line. `inside`: words that stand
     before the command, and let it run in something else; `made`: an environment that has to be made
-    for that before the run.
+    for that before the run. `inside_at`: other such words at sites, by name.
     """
 
     command: tuple[str, ...]
@@ -64,6 +64,11 @@ class Step:
     worker: tuple[str, ...] = ()
     inside: tuple[str, ...] = ()
     made: Made | None = None
+    inside_at: tuple[tuple[str, tuple[str, ...]], ...] = ()
+
+    def inside_of(self, site: str) -> tuple[str, ...]:
+        """What stands before the command at this site."""
+        return dict(self.inside_at).get(site, self.inside)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from windrow.app.notifying import is_address
 from windrow.app.once import commands_of
 from windrow.app.removing import older_than
 from windrow.app.runs import all_runs
+from windrow.app.settings import read_settings
 from windrow.cli.main import main
 from windrow.errors import UserError
 
@@ -122,3 +124,21 @@ def test_addresses_and_commands() -> None:
     assert is_address("me@host.example")
     assert not is_address("mail me@host")
     assert not is_address("./tell")
+
+
+def test_first_settings_say_what_was_found(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a Slurm that does not answer, too: its programs are here, and say that they cannot."""
+    programs = home / "programs"
+    programs.mkdir()
+    for name in ("sinfo", "scontrol", "squeue", "sbatch", "sacct"):
+        (programs / name).write_text("#!/bin/sh\necho 'no controller' >&2; exit 1\n")
+        (programs / name).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{programs}:{os.environ['PATH']}")
+    monkeypatch.chdir(home)
+    assert main(["init", "new"]) == 0
+    text = Path("new/windrow.toml").read_text()
+    local, slurm = text.split("[queues.slurm]")
+    assert "# queue: 1 node of " in local
+    assert "no controller" in slurm
+    assert '# on = "slurm"' in slurm
+    assert read_settings(Path("new/windrow.toml")).run.on is None

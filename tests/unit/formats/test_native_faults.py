@@ -130,6 +130,11 @@ FAULTS = [
     ),
     (TASK + "    expands: ../b.yaml\n", "wf.yaml:4: a writes ../b.yaml, which is outside"),
     (TASK + "    expands: wf.yaml\n", "wf.yaml:4: a writes wf.yaml, "),
+    ("sites: [x]\n" + TASK, "wf.yaml:1: sites is a list; write sites with values: sites: {west"),
+    (
+        "sites: {x: {venv: y}}\n" + TASK,
+        "wf.yaml:1: site x has no key 'venv'; the keys are setup, m",
+    ),
     (TASK + "    at-end: yes\n", "wf.yaml:4: at-end is 'yes'; write true or false"),
     (
         TASK + "    after: {b: maybe}\n",

@@ -211,3 +211,19 @@ def test_a_run_that_begins_again_still_skips() -> None:
     hear(core, story, e.TaskFinished(7, 0), e.JobEnded(8, 0), e.RunBegan(10))
     assert visible(core) == [3]
     assert [task.state for task in story.tasks][1:] == [*["skipped"] * 2, "pending", "skipped"]
+
+
+def test_what_is_undone_does_not_start_after_a_failure_that_stops_the_run() -> None:
+    tasks = [Task("bad", 5, rules=Rules(stops=True)), Task("made", 5), Task("other", 5)]
+    core, story = both(
+        Workflow.from_tasks("w", tasks), e.RunBegan(0), e.JobsPlanned(1, plans((0, 1)))
+    )
+    hear(core, story, e.JobStarted(2, 0), e.TaskStarted(2, 0, 1), e.TaskFinished(3, 1))
+    hear(core, story, e.TaskStarted(3, 0, 0), e.TaskFailed(4, 0), e.JobEnded(5, 0))
+    hear(core, story, e.TaskUndone(6, 1))
+    assert visible(core) == []
+    assert states(story) == "fbb"
+    assert core.is_over
+    hear(core, story, e.RunBegan(7))
+    assert visible(core) == [0, 1, 2]
+    assert states(story) == "ppp"

@@ -368,6 +368,11 @@ def _workflow() -> dict[str, Schema]:
                 key: value for key, value in _defaults().items() if key != "description"
             },
         },
+        "sites": {
+            "description": "What tasks run in at a site, by its name, if they say nothing "
+            "themselves: setup, modules, container.",
+            **_names(r"^[^',]*[^\s',][^',]*$", _table({key: _ref(key) for key in reader.AT_SITES})),
+        },
         "limits": {
             "description": "How much there is, for all tasks together, of what tasks take.",
             **_names(_name_but(*NOT_NAMES, GPUS), _count("limits")),

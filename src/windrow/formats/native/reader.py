@@ -25,7 +25,7 @@ from windrow.errors import InputError
 from windrow.formats.disk import AnyPath, format_suffix
 from windrow.formats.draft import Draft, FileTable
 from windrow.formats.native.commands import Commands, refuse_unknown_placeholders
-from windrow.formats.native.inside import NOWHERE
+from windrow.formats.native.inside import NOWHERE, Inside
 from windrow.formats.native.places import Places, files_like
 from windrow.formats.native.schema import (
     IF_FAILED,
@@ -349,14 +349,21 @@ class _Expansion:
             *volumes,
             form.limit_s,
             form.worker,
-            *self._inside(row, files, env),
+            *self._inside(row, files, env, row.form.inside),
+            tuple(
+                (site, self._inside(row, files, env, inside)[0])
+                for site, inside in row.form.inside_at
+            ),
         )
 
     def _inside(
-        self, row: TaskRow, files: _TaskFiles, env: Sequence[tuple[str, str]]
+        self,
+        row: TaskRow,
+        files: _TaskFiles,
+        env: Sequence[tuple[str, str]],
+        inside: Inside,
     ) -> tuple[tuple[str, ...], Made | None]:
         """What stands before its command, and what has to be made for that."""
-        inside = row.form.inside
         if inside == NOWHERE:
             return (), None
         whole = (joined(row.workdir, name) for name in (*files.inputs, *files.outputs))

@@ -146,6 +146,8 @@ class TaskForm:
     shell: tuple[str, ...] = ("strict",)
     worker: tuple[str, ...] = ()
     inside: Inside = NOWHERE
+    inside_at: tuple[tuple[str, Inside], ...] = ()
+    """The same at sites where it is another one, by name."""
     inputs: tuple[Field, ...] = ()
     input_names: tuple[str, ...] = ()
     """What commands call each of them; empty: nothing."""
@@ -276,8 +278,9 @@ class _Reader:
         forms: list[TaskForm] = []
         if "tasks" in entries:
             kinds = self._kinds(entries.get("kinds"))
+            sites = self._sites(entries.get("sites"))
             tasks = self._list_of_tasks(entries["tasks"])
-            forms = [self._task(node, defaults, kinds) for node in tasks.items]
+            forms = [self._task(node, defaults, kinds, sites) for node in tasks.items]
             self._refuse_unused_kinds(entries.get("kinds"), forms)
         form = FileForm(name, forms, files, volumes, values, limits)
         for node, other in included:
@@ -330,6 +333,18 @@ class _Reader:
             for name, values in node.entries
         }
 
+    def _sites(self, node: Node | None) -> dict[str, dict[str, Any]]:
+        """What tasks run in at sites."""
+        if node is None:
+            return {}
+        if not isinstance(node, YamlTable):
+            fix = "write sites with values: sites: {west: {modules: [gcc/12]}}"
+            raise self._fault(node, f"sites is {_shown(node)}", fix)
+        return {
+            self.site(name, "a name in sites"): self._values(values, AT_SITES, f"site {name.text}")
+            for name, values in node.entries
+        }
+
     def _refuse_unused_kinds(self, node: Node | None, forms: Iterable[TaskForm]) -> None:
         if not isinstance(node, YamlTable):
             return
@@ -376,7 +391,11 @@ class _Reader:
         return told
 
     def _task(
-        self, node: Node, usual: Mapping[str, Any], kinds: Mapping[str, Mapping[str, Any]]
+        self,
+        node: Node,
+        usual: Mapping[str, Any],
+        kinds: Mapping[str, Mapping[str, Any]],
+        sites: Mapping[str, Mapping[str, Any]],
     ) -> TaskForm:
         values = self._values(node, TASK_KEYS, "a task")
         for key, example in (("id", "id: align"), ("command", "command: [program, argument]")):
@@ -389,6 +408,7 @@ class _Reader:
         layers = (usual, of_kind, values)
         env = {name: value for one in layers for name, value in one.get("env", {}).items()}
         counts = {name: n for one in layers for name, n in one.get("resources", {}).items()}
+        own = values
         values = {**usual, **of_kind, **values, "env": tuple(env.items())}
         counts |= values.pop(GPUS, ())
         values.pop("resources", None)
@@ -397,7 +417,12 @@ class _Reader:
         self._pair(values)
         self._spread_tries(values)
         self._refuse_short_limit(node, values)
+        at = []
+        if "worker" not in values:  # which is started outside of all this
+            at = [(site, _at_site(values, said, own)) for site, said in sites.items()]
         values["inside"] = self._inside(node, values)
+        if at:
+            values["inside_at"] = tuple((site, self._inside(node, one)) for site, one in at)
         fields, is_shell = values.pop("command")
         if is_shell and "worker" in values:
             fix = "write the command as a list, which no shell reads: [python, fit.py, 3]"
@@ -970,10 +995,10 @@ def _shown(node: Node) -> str:
 
 
 WORKFLOW_KEYS = (
-    *("name", "include", "vars", "defaults", "kinds", "limits", "tasks"),
+    *("name", "include", "vars", "defaults", "kinds", "sites", "limits", "tasks"),
     *("files", "stays", "home", "volumes"),
 )
-INCLUDED_KEYS = tuple(key for key in WORKFLOW_KEYS if key not in ("name", "stays", "home"))
+INCLUDED_KEYS = tuple(key for key in WORKFLOW_KEYS if key not in ("name", "stays", "home", "sites"))
 INCLUDES_MAX = 10
 OK = "ok"
 IF_FAILED = "failed"
@@ -984,6 +1009,8 @@ ON_FAIL = ("continue", "stop")
 CACHE_KEYS = ("from", "size", "policy")
 SCRATCH_KEYS = ("scratch", "per", "replicas")
 FILE_KEYS = ("size", "keep", "role")
+AT_SITES = ("setup", "modules", "container")
+"""What a site may say of what tasks run in."""
 CONTAINER_KEYS = ("image", "runtime", "options")
 _TIMES = ("notice", "every")
 CHECKPOINT_KEYS = ("files", "signal", *_TIMES, "keep_existing")
@@ -1073,6 +1100,19 @@ DEFAULT_KEYS = (
     *("setup", "modules", "venv", "conda", "container"),
 )
 """What `defaults` may say for all tasks."""
+
+
+def _at_site(
+    values: Mapping[str, Any], said: Mapping[str, Any], own: Mapping[str, Any]
+) -> dict[str, Any]:
+    """What a task runs in at a site that says this: what is its `own` stays."""
+    ways = ("venv", "conda", "container")
+    mine = {key: own[key] for key in Inside._fields if key in own}
+    said = {key: one for key, one in said.items() if key not in ways or not mine.keys() & {*ways}}
+    usual = {key: one for key, one in values.items() if key in Inside._fields}
+    if "container" in said:
+        usual = {key: one for key, one in usual.items() if key not in ways}
+    return {**usual, **said, **mine}
 
 
 def _condition(site: str, where: str | None) -> str:

@@ -59,6 +59,8 @@ _LOSING = (
     Kind.CUT_OFF,
     Kind.FORGOTTEN,
 )  # outputs of finished tasks may have to be made again
+_STOPS = 0.1
+"""Of tasks with rules, those after whose failure nothing more starts."""
 _SAID = 0.5
 """Of runs that grow, those that do because tasks say so."""
 STRATEGIES = ("individual", "glume", "level-by-level", "one-job", "giant", "zhang")
@@ -345,6 +347,7 @@ def _with_rules(runnable: Runnable, chance: random.Random) -> Runnable:
     """Two limits, of which some tasks take; and so on."""
     most = {"few": chance.randint(1, 3), "more": chance.randint(2, 6)}
     tasks = list[Task]()
+    ends = random.Random(chance.getrandbits(32))
     for number, task in enumerate(runnable.workflow):
         takes = tuple(
             Take(name, chance.randint(1, min(2, there)), there)
@@ -354,6 +357,8 @@ def _with_rules(runnable: Runnable, chance: random.Random) -> Runnable:
         before = [other.id for other in tasks[-8:] if other.id not in task.parents]
         loose = tuple(chance.sample(before, 1)) if before and chance.random() < 0.3 else ()
         rules = Rules(takes, chance.choice([0, 0, 5, -5]), loose)
+        if ends.random() < _STOPS:
+            rules = replace(rules, stops=True)
         if number % 3 == 0:
             rules = replace(rules, memories=(1 << 20, 2 << 20))
         tasks.append(
