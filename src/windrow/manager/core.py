@@ -114,18 +114,7 @@ class Core:
         self.limits = RunLimits(self.jobs)
         self.tries: Counter[int] = Counter()
         """How often tasks have failed that may be tried again."""
-        self._loose = dict[int, frozenset[int]]()  # by task, if it has such parents
-        self._if_failed = dict[int, frozenset[int]]()  # by task, those of them that must fail
-        self.skipped: set[int] = set()
-        """Blocked, and not needed: what must fail for them has succeeded."""
-        self._let_go = set[int]()  # parents for which no task waits any more in this way
-        self._stopping = set[int]()  # tasks whose failure lets no other start
-        self._early = Counter[
-            int
-        ]()  # how often tasks came back since what they wait for takes longer
-        self._priority = Counter[int]()
-        self.ranked: dict[int, int] = {}
-        """Priorities that the user has given while the run went on."""
+        self._know_no_rules()
         self.additions: set[str] = set()  # the ids of what was added to the workflow
         self._left = np.empty(0, dtype=bool)
         self._done = list[bool]()
@@ -141,6 +130,22 @@ class Core:
             {}, {}
         )  # files that are deleted when nothing needs them any more
         self._take_tasks()
+
+    def _know_no_rules(self) -> None:
+        """No task is known, nor a rule of one."""
+        self._loose = dict[int, frozenset[int]]()  # by task, if it has such parents
+        self._if_failed = dict[int, frozenset[int]]()  # by task, those of them that must fail
+        self.skipped: set[int] = set()
+        """Blocked, and not needed: what must fail for them has succeeded."""
+        self._let_go = set[int]()  # parents for which no task waits any more in this way
+        self._stopped = set[int]()  # tasks that were to run, and do not since one has failed
+        self._stopping = set[int]()  # tasks whose failure lets no other start
+        self._early = Counter[
+            int
+        ]()  # how often tasks came back since what they wait for takes longer
+        self._priority = Counter[int]()
+        self.ranked: dict[int, int] = {}
+        """Priorities that the user has given while the run went on."""
 
     def _take_tasks(self) -> None:
         """Take in the tasks of the work that are not here yet: at first all of them, then those
@@ -234,7 +239,7 @@ class Core:
             for task in new
             if not out.isdisjoint(set(parents.of(task).tolist()) - self._loose.get(task, none))
         }
-        if self._stopping & self.failed:
+        if self._has_stopped:
             below |= {task for task in new if task not in self._loose}
         blocked = below | self._descendants(below)
         self.blocked |= blocked
@@ -324,6 +329,9 @@ class Core:
     def handle(self, event: e.Event) -> list[Action]:
         """Take in what happened; what is to be done about it, in order."""
         actions = self._hear(event)
+        if self._stopped:
+            actions.append(Abandon(tuple(sorted(self._stopped))))
+            self._stopped = set()
         if self._if_failed and not isinstance(event, e.TaskStarted | e.JobSubmitted | e.FileEvent):
             actions += self._follow_skipped()
         if self._loose or self._let_go:
@@ -857,8 +865,7 @@ class Core:
             if self._open_parents[child] == 0 and self._left[child]:
                 self._unready(child)
             self._open_parents[child] += 1
-        out = self._descendants(self.failed | self.blocked) | self._stopped_by_failed()
-        if task in out:  # something failed while it was done
+        if task in self._descendants(self.failed | self.blocked):  # which failed while it was done
             return self._block({task, *self._descendants({task})})
         self._put_back(task)
         return [*self._call_back_readers(task), *self._decide_if_useful(self._homes([task]))]
@@ -910,14 +917,20 @@ class Core:
                 self._unready(task)
         return self._block(rest)
 
+    @property
+    def _has_stopped(self) -> bool:
+        """Whether a task has failed after which nothing more is to start."""
+        return bool(self._stopping) and bool(self._stopping & (self.failed - self.cancelled))
+
     def _stopped_by_failed(self) -> set[int]:
         """What does not start, since a task failed after which nothing more is to: all but what
         runs, and what comes after others whatever becomes of them."""
-        if not self._stopping & self.failed:
+        if not self._has_stopped:
             return set()
         runs = {task for job in self.jobs.values() for task in job.running_since_s}
         out = self.failed | runs | self._loose.keys()
-        return {task for task, done in enumerate(self._done) if not done and task not in out}
+        rest = {task for task, done in enumerate(self._done) if not done and task not in out}
+        return rest | (self._descendants(rest) - self.failed - runs)
 
     def _blocked_by_failed(self) -> set[int]:
         return self._descendants(self.failed) | self._stopped_by_failed() | self.skipped
@@ -1070,6 +1083,10 @@ class Core:
         if (heir := self.copies.heir(task)) is not None:
             self._promote(task, heir)
             return
+        if self._has_stopped and not self._done[task] and task not in self._loose:
+            self._stopped |= {task, *self._descendants({task})} - self.failed
+            self.blocked |= self._stopped
+            self._left[sorted(self._stopped)] = False
         if task in self.blocked or self._done[task]:
             return
         self._left[task] = True

@@ -708,6 +708,7 @@ class RunStory:
             is_waiting = task.state in (TaskState.PENDING, TaskState.SUBMITTED)
             if is_waiting and not self.workflow.loose_parents(number):
                 self._move(task, TaskState.BLOCKED)
+                self._block(number)
 
 
 def _attempt_over(task: TaskStory, outcome: AttemptState, at_s: float, told: Attempt) -> None:

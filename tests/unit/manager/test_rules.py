@@ -6,6 +6,7 @@ from tests.unit.manager.test_growth import core_of
 
 from windrow.manager.core import Core
 from windrow.model import Task, Workflow
+from windrow.model.cause import Cause
 from windrow.model.rules import Rules, Take
 from windrow.records.runnable_file import RunnableRecord
 from windrow.story import events as e
@@ -227,3 +228,31 @@ def test_what_is_undone_does_not_start_after_a_failure_that_stops_the_run() -> N
     hear(core, story, e.RunBegan(7))
     assert visible(core) == [0, 1, 2]
     assert states(story) == "ppp"
+
+
+def test_what_is_lost_does_not_start_again_after_a_failure_that_stops_the_run() -> None:
+    tasks = [Task("bad", 5, rules=Rules(stops=True)), Task("runs", 50)]
+    core, story = both(
+        Workflow.from_tasks("w", tasks), e.RunBegan(0), e.JobsPlanned(1, plans((0, 1)))
+    )
+    hear(core, story, e.JobStarted(2, 0), e.TaskStarted(2, 0, 0), e.TaskStarted(2, 0, 1))
+    hear(core, story, e.TaskFailed(4, 0), e.JobKilled(5, 0, Cause.LOST))
+    assert visible(core) == []
+    assert states(story) == "fb"
+    assert core.is_over
+
+
+def test_what_needs_something_that_a_stop_blocks_is_blocked_though_it_is_loose_elsewhere() -> None:
+    tasks = [
+        Task("bad", 5, rules=Rules(stops=True)),
+        Task("never", 5),
+        Task("both", 5, parents=("bad", "never"), rules=Rules(loose=("bad",))),
+        Task("tidy", 5, parents=("bad",), rules=Rules(loose=("bad",))),
+    ]
+    core, story = both(
+        Workflow.from_tasks("w", tasks), e.RunBegan(0), e.JobsPlanned(1, plans((0,)))
+    )
+    hear(core, story, e.JobStarted(2, 0), e.TaskStarted(2, 0, 0), e.TaskFailed(4, 0))
+    hear(core, story, e.JobEnded(5, 0))
+    assert visible(core) == [3]
+    assert states(story) == "fbbp"

@@ -188,6 +188,7 @@ class VirtualRun:
             ),
             lambda works, terms: invariants.WatchedCore(works, terms, self._reader, world.reached),
         )
+        world.is_done = self.manager.core.is_done
         self.manager.restore()
         return self.manager
 

@@ -148,6 +148,8 @@ class World:
     sizes: dict[str, int] = field(default_factory=dict)
     loose: dict[int, frozenset[int]] = field(default_factory=dict)
     """After which tasks others come, whatever becomes of those."""
+    is_done: Callable[[int], bool] = lambda _: False
+    """Whether the manager believes that a task is done."""
     rules: dict[int, Rules] = field(default_factory=dict)
     """Of tasks that have some."""
     full_until_s: int = 0
@@ -517,14 +519,15 @@ class World:
 
     def _check_limits(self, task: int) -> None:
         """All that runs in jobs that the run has not given up, this task among it, takes no more of
-        a limit than there is."""
+        a limit than there is. What runs though a job that was given up has done it counts as the
+        latter."""
         taken = Counter[str]()
         runs = {
             (agent.queue_id, other)
             for agent in self._alive()
             if agent.loop is not None
             for other in agent.loop.running
-            if not is_fenced(agent.folder, agent.loop.home_of(other))
+            if not is_fenced(agent.folder, agent.loop.home_of(other)) and not self.is_done(other)
         }
         for _, other in runs:
             for take in self.rules.get(other, PLAIN).takes:
