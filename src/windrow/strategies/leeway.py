@@ -16,13 +16,21 @@ TOLERANCE_S = 600
 ROUNDS = 20
 
 
-def halving_leeway(view: View, nodes: int, run_s: int, busy_s: int) -> tuple[int, int]:
+def halving_leeway(
+    view: View,
+    nodes: int,
+    run_s: int,
+    busy_s: int,
+    *,
+    tolerance_s: int = TOLERANCE_S,
+    rounds: int = ROUNDS,
+) -> tuple[int, int]:
     """Leeway and wait: half of what is missing is added until little is missing. As printed it need
     not end."""
     leeway = 0
     wait = view.wait_s(nodes, run_s)
-    for _ in range(ROUNDS):
-        if busy_s - wait <= TOLERANCE_S:
+    for _ in range(rounds):
+        if busy_s - wait <= tolerance_s:
             break
         leeway += (busy_s - wait) // 2
         wait = view.wait_s(nodes, run_s + leeway)

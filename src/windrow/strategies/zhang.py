@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 from windrow.strategies.base import Candidate, Decision, Habits, JobPlan, View, best_nodes
 from windrow.strategies.individual import single_jobs
-from windrow.strategies.leeway import binary_leeway, halving_leeway
+from windrow.strategies.leeway import ROUNDS, TOLERANCE_S, binary_leeway, halving_leeway
 from windrow.strategies.levels import levels_text
 
 _NO_GROUP = "no group is better than the whole"
@@ -31,7 +31,9 @@ class Zhang:
     whole_is_baseline: a group must beat the whole's ratio of wait to run (as both texts say, unlike
     the thesis's code). hidden_waits_count: waits that the predecessors' run hides count in full (as
     in the thesis's code). by_number: tasks that go out one by one do so in the workflow's order,
-    not the longest first (as there).
+    not the longest first (as there). long_wait: if no group is viable and the whole would wait more
+    than this many times its run, tasks go out one by one. tolerance_s, rounds: of the search for
+    the leeway, unless it is binary.
     """
 
     global_search: bool = False
@@ -40,6 +42,9 @@ class Zhang:
     whole_is_baseline: bool = True
     hidden_waits_count: bool = False
     by_number: bool = False
+    long_wait: float = 2.0
+    tolerance_s: int = TOLERANCE_S
+    rounds: int = ROUNDS
     name: str = "zhang"
 
     @property
@@ -60,8 +65,9 @@ class Zhang:
             return Decision()
         whole = self._group(view, view.levels.last)
         seen, picked = self._search(view, whole)
-        if picked is None and whole.wait_s > 2 * whole.run_s:
-            why = f"{_NO_GROUP}, and that waits more than twice as long as it runs: task by task"
+        if picked is None and whole.wait_s > self.long_wait * whole.run_s:
+            times = "twice" if self.long_wait == 2 else f"{self.long_wait:g} times"
+            why = f"{_NO_GROUP}, and that waits more than {times} as long as it runs: task by task"
             jobs = single_jobs(view, by_number=self.by_number)
             return Decision(jobs, tuple(seen), why, individually=True)
         last, why = picked or (view.levels.last, _NO_GROUP)
@@ -85,7 +91,8 @@ class Zhang:
     def _leeway(self, view: View, nodes: int, run: int) -> tuple[int, int]:
         if self.binary:
             return binary_leeway(view, nodes, run, view.busy_s)
-        return halving_leeway(view, nodes, run, view.busy_s)
+        bounds = {"tolerance_s": self.tolerance_s, "rounds": self.rounds}
+        return halving_leeway(view, nodes, run, view.busy_s, **bounds)
 
     def _groups(self, view: View, whole: Candidate) -> Iterator[tuple[Candidate, int]]:
         """The first levels, ever more of them, each with the last; at the end all."""

@@ -386,3 +386,14 @@ def test_numbers_agree_within_the_tolerance_on_both_sides() -> None:
         assert find(found, "CPU hours of giant over").agrees is agrees
     waits = made_up(PLAN, lambda _c, _p, _w, s, _i: 100 if s == "zhang" else 100_000)
     assert find(claims(waits), "hybrid removes").agrees is False, "99 % is not 70 %"
+
+
+def test_giant_is_better_for_larger_workflows_or_not() -> None:
+    def wait(_cluster: str, _policy: str, workflow: str, strategy: str, _i: int) -> int:
+        if strategy == "giant":
+            return 900 if "-160-" in workflow else 2000
+        return 1000
+
+    assert find(claims(made_up(PLAN, wait)), "giant's wait by individual's is less").agrees
+    other = made_up(PLAN, lambda c, p, w, s, i: 3000 - wait(c, p, w, s, i))
+    assert find(claims(other), "giant's wait by individual's is less").ours == "0 of 3"

@@ -151,6 +151,19 @@ class TestLeeway:
         """
         assert halving_leeway(self.view(), 1, 3600, 7200) == (4680, 6816)
 
+    def test_its_bounds_are_parameters(self) -> None:
+        """As above: within 1,000 s after two rounds; or one round, and 2400 s are missing."""
+        assert halving_leeway(self.view(), 1, 3600, 7200, tolerance_s=1000) == (4200, 6240)
+        assert halving_leeway(self.view(), 1, 3600, 7200, rounds=1) == (3000, 4800)
+        assert only(Zhang(rounds=1).decide(self.view())).leeway_s == 3000
+        assert only(Zhang(tolerance_s=1000).decide(self.view())).leeway_s == 4200
+
+    def test_how_long_a_wait_is_long_is_a_parameter(self) -> None:
+        """The whole waits 6816 s and runs 3600 s."""
+        decided = Zhang(long_wait=1.5).decide(self.view())
+        assert decided.individually
+        assert "more than 1.5 times as long" in decided.why
+
     def test_binary_search(self) -> None:
         """In [0, 6000]: 3000 misses 2400, up. 4500: w = 6600 misses 600, up. 5250: w = 7500, 300
         late, down.

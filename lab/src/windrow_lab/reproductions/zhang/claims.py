@@ -29,7 +29,7 @@ TOLERANCE = 0.15
 
 def claims(results: ZhangResults) -> list[Claim]:
     """All of them, in the order of the text."""
-    parts = (_figure_10, _figure_12, _figure_13, _star, _rtc, _le_mieux, _applications)
+    parts = (_figure_10, _figure_12, _sizes, _figure_13, _star, _rtc, _le_mieux, _applications)
     return [claim for part in parts for claim in part(results)]
 
 
@@ -84,6 +84,21 @@ def _figure_12(r: ZhangResults) -> Iterator[Claim]:
     yield Claim("figure 12", what, "FS", f"{longest} ({numbers})", longest == "FS")
     what = "policies under which hybrid's relative wait is least"
     yield _all("figure 12", what, (ranking(values)[0] == "zhang" for values in relative.values()))
+
+
+def _sizes(r: ZhangResults) -> Iterator[Claim]:
+    """Section 7.4.3: giant works better for bigger workflows, individual for smaller ones."""
+    better = (_giant_by_individual(r, p, large=True) < _giant_by_individual(r, p) for p in POLICIES)
+    what = "policies under which giant's wait by individual's is less for large workflows"
+    yield _all("thesis, 7.4.3", what, better)
+
+
+def _giant_by_individual(r: ZhangResults, policy: str, *, large: bool = False) -> float:
+    giant, individual = (
+        r.mean("relative_wait", CLUSTERS, policy, s, lambda c: c.is_large == large)
+        for s in ("giant", "individual")
+    )
+    return _share(giant, individual)
 
 
 def _figure_13(r: ZhangResults) -> Iterator[Claim]:
