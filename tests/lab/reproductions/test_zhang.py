@@ -17,8 +17,9 @@ from windrow.model.site import Site
 from windrow.strategies import Work, whole_seconds
 from windrow_lab.campaign.campaign import Campaign
 from windrow_lab.campaign.rows import KEY, SCHEMA, chunk_table
+from windrow_lab.campaign.sources import LogSource
 from windrow_lab.reproductions.paper import Claim, Wishes
-from windrow_lab.reproductions.zhang.claims import claims
+from windrow_lab.reproductions.zhang.claims import claims, told_claim
 from windrow_lab.reproductions.zhang.plan import (
     CLUSTERS,
     HYBRID,
@@ -43,6 +44,7 @@ from windrow_lab.reproductions.zhang.results import (
     printed_usage,
     ranking,
 )
+from windrow_lab.reproductions.zhang.told import Told, told_waits
 
 ALONE_S = 10_000
 PLAN = plan_zhang(None, full=False)
@@ -397,3 +399,14 @@ def test_giant_is_better_for_larger_workflows_or_not() -> None:
     assert find(claims(made_up(PLAN, wait)), "giant's wait by individual's is less").agrees
     other = made_up(PLAN, lambda c, p, w, s, i: 3000 - wait(c, p, w, s, i))
     assert find(claims(other), "giant's wait by individual's is less").ours == "0 of 3"
+
+
+def test_what_waiting_jobs_are_told_beside_what_they_wait() -> None:
+    """Requests are far longer than runs on Star, and so are the waits that jobs are told."""
+    source = LogSource("Star", model="star", seed=1, days=20, parameters=(("load", "1.5"),))
+    told = told_waits((source,), (500_000, 900_000), "fcfs")
+    assert told.jobs > 10
+    assert told.told_s > told.waited_s > 0
+    near = Told("a", 10, 104.0, 100.0)
+    assert told_claim([near, near]).agrees
+    assert told_claim([near, Told("b", 30, 150.0, 100.0)]).agrees is False

@@ -22,6 +22,7 @@ from windrow_lab.reproductions.zhang.results import (
     of_application,
     ranking,
 )
+from windrow_lab.reproductions.zhang.told import Told
 
 TOLERANCE = 0.15
 """Of the printed number; of a range, at both ends."""
@@ -31,6 +32,17 @@ def claims(results: ZhangResults) -> list[Claim]:
     """All of them, in the order of the text."""
     parts = (_figure_10, _figure_12, _sizes, _figure_13, _star, _rtc, _le_mieux, _applications)
     return [claim for part in parts for claim in part(results)]
+
+
+def told_claim(told: Sequence[Told]) -> Claim:
+    """How far the waits that jobs are told are off those that they have, in the mean of all."""
+    jobs = max(1, sum(one.jobs for one in told))
+    told_h = sum(one.jobs * one.told_s for one in told) / jobs / 3600
+    waited_h = sum(one.jobs * one.waited_s for one in told) / jobs / 3600
+    what = "mean wait that waiting jobs are told by the mean wait that they have, FCFS"
+    words = f"{told_h:.1f} h by {waited_h:.1f} h, {jobs:,} jobs"
+    agrees = abs(_share(told_h, waited_h) - 1) <= 0.05
+    return Claim("thesis, 7.2", what, "within 5 %", words, agrees)
 
 
 def _figure_10(r: ZhangResults) -> Iterator[Claim]:

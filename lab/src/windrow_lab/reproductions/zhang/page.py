@@ -4,8 +4,7 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, astuple
-
-import pyarrow as pa
+from typing import Any
 
 from windrow.model.usage import Usage
 from windrow.report.page import Block
@@ -22,7 +21,7 @@ from windrow_lab.reproductions.paper import (
     Texts,
     claims_words,
 )
-from windrow_lab.reproductions.zhang.claims import claims
+from windrow_lab.reproductions.zhang.claims import claims, told_claim
 from windrow_lab.reproductions.zhang.plan import (
     CLUSTERS,
     POLICIES,
@@ -41,10 +40,13 @@ from windrow_lab.reproductions.zhang.results import (
 _TEXTS = Texts("zhang")
 
 
-def report(plan: ZhangPlan, tables: Sequence[pa.Table]) -> Report:
-    """What the campaigns came to."""
-    results = ZhangResults(plan, tables)
+def report(plan: ZhangPlan, found: Sequence[Any]) -> Report:
+    """What the campaigns, and the calls behind them, came to."""
+    count = len(plan.campaigns)
+    results = ZhangResults(plan, found[:count])
     said = claims(results)
+    if found[count:]:
+        said.append(told_claim(found[count:]))
     means = results.means()
     usages = list(figure_11(plan))
     findings = [claims_words(said), _figure_10(means), _advice(results)]

@@ -22,6 +22,7 @@ What the paper does not give is chosen here, once, and was not fitted to its res
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from random import Random
 
@@ -32,6 +33,7 @@ from windrow_lab.campaign.campaign import BatchRules, Campaign, Option
 from windrow_lab.campaign.sources import LogSource, WorkflowSource
 from windrow_lab.reproductions.cases import find_log, missing_log
 from windrow_lab.reproductions.paper import PaperPlan, Wishes
+from windrow_lab.reproductions.zhang.told import told_waits
 
 CLUSTERS = ("Lonestar", "Ada", "LeMieux", "RTC", "Star")
 """Those of the paper, in its order."""
@@ -207,6 +209,10 @@ def plan_zhang(
         "full" if full else "quick",
         campaigns,
         (_PRIVATE, *(f"Another reading: {READINGS[name]}." for name in readings), *missing),
+        calls=tuple(
+            partial(told_waits, c.logs, c.submit_s, "fcfs") for c in campaigns[: len(CLUSTERS)]
+        ),
+        calls_are="telling waiting jobs their starts",
         variant="".join(f"-{one}" for one in changed),
         configurations=configurations,
         readings=tuple(readings),
