@@ -35,6 +35,15 @@ def test_tasks_come_back_as_they_went_in() -> None:
     assert (workflow.number("c"), workflow.depth, workflow.work_s, len(workflow)) == (2, 3, 10.0, 4)
 
 
+def test_a_task_is_freed_by_the_last_parent_that_it_misses() -> None:
+    workflow = diamond()
+    missing = workflow.parents.degrees().tolist()
+    assert list(workflow.children.freed_by(0, missing)) == [1, 2]
+    assert list(workflow.children.freed_by(2, missing)) == []
+    assert list(workflow.children.freed_by(1, missing)) == [3]
+    assert missing == [0, 0, 0, 0]
+
+
 @pytest.mark.parametrize(
     ("tasks", "message"),
     [
