@@ -121,6 +121,12 @@ MATRICES: tuple[Row, ...] = (
         ("tests/slurm/test_parts_on_slurm.py", "-n1", "--dist=loadgroup"),
         {"WINDROW_FULL": "1"},
     ),
+    (
+        "unmodified Snakefiles, also in the shapes of five published workflows, on this machine "
+        "and on a Slurm; drivers killed at 21 moments",
+        ("plugins/snakemake/tests", "tests/slurm/test_snakemake_on_slurm.py", "-n2"),
+        {"WINDROW_FULL": "1"},
+    ),
 )
 """Tests in full of which `make test` runs a part; so are the next two."""
 

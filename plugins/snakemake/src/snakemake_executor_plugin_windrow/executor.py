@@ -435,6 +435,7 @@ def _remember(run: Path) -> None:
 
 
 def _external(find: Any, job: Any) -> list[str]:
+    """The names that an earlier invocation has written down; older Snakemakes also tell of none."""
     with contextlib.suppress(Exception):
-        return list(find(job))
+        return [name for name in find(job) if name]
     return []
