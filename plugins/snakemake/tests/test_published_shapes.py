@@ -167,7 +167,7 @@ rule add_electricity:
 rule cluster:
     input: "networks/elec.nc"
     output: "networks/elec_{n}.nc"
-    wildcard_constraints: n=r"\\\\d+"
+    wildcard_constraints: n=r"\\d+"
     shell: RAN
 rule solve:
     input: "networks/elec_{n}.nc"
