@@ -100,6 +100,12 @@ MATRICES: tuple[Row, ...] = (
         {"WINDROW_FULL": "1"},
     ),
     (
+        "the end of 20 real runs, as said after a fifth of each, beside when it came; numbers of "
+        "100 interrupted runs, the same in all places",
+        ("tests/real/test_end_times.py", "tests/unit/report/test_one_number.py", "-n2"),
+        {"WINDROW_FULL": "1"},
+    ),
+    (
         "the same on a real Slurm, without and with accounting",
         ("tests/slurm/test_works.py", *_SIDE_BY_SIDE),
         {"WINDROW_FULL": "1", "WINDROW_TEST_CLUSTERS": "5"},
