@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from windrow.story.story import JobStory
 
 _LOOK_S = 0.5
+_SELDOM = 4
+"""How many times as long as it took to draw a screen, at least, it stays; a key does not wait."""
 _BAR = 24
 _NARROW_BAR = 12
 _NARROW = 80
@@ -337,11 +339,13 @@ def watch(told: RunView) -> int:
     look: Look | None = Look()
     with _keys() as key, Live(console=console, screen=True, auto_refresh=False) as live:
         while look is not None:
+            began_s = time.monotonic()
             told.refresh()
             size = console.size
             now_s = time.time()
             live.update(Group(*lines(told, look, now_s, size.width, size.height)), refresh=True)
-            for one in key(_LOOK_S):
+            pause_s = max(_LOOK_S, _SELDOM * (time.monotonic() - began_s))
+            for one in key(pause_s):
                 look = pressed(look, one)
                 if look is None:
                     break
