@@ -102,7 +102,7 @@ MATRICES: tuple[Row, ...] = (
     (
         "the end of 20 real runs, as said after a fifth of each, beside when it came; numbers of "
         "100 interrupted runs, the same in all places",
-        ("tests/real/test_end_times.py", "tests/unit/report/test_one_number.py", "-n2"),
+        ("tests/real/test_real_end_times.py", "tests/unit/report/test_one_number.py", "-n2"),
         {"WINDROW_FULL": "1"},
     ),
     (
