@@ -20,7 +20,7 @@ import re
 import signal
 import time
 from collections.abc import Callable, Collection, Iterator
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any, BinaryIO, TypeVar
 
@@ -74,6 +74,12 @@ def sync(descriptor: int) -> None:
         sync_watcher(descriptor)
 
 
+@lru_cache(maxsize=1024)
+def joined(folder: str | Path, *names: str) -> Path:
+    """A path in a folder. The same are asked for again and again, and to make one takes time."""
+    return Path(folder, *names)
+
+
 class Inside:
     """A file or folder of a fixed name, as an attribute of whatever has a `path`."""
 
@@ -81,7 +87,7 @@ class Inside:
         self._name = name
 
     def __get__(self, owner: Any, _kind: type[Any] | None = None) -> Path:
-        return Path(owner.path, self._name)
+        return joined(owner.path, self._name)
 
 
 _LOCAL = frozenset(

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from windrow.files import Inside
+from windrow.files import Inside, joined
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,19 +53,19 @@ class RunFolder:
 
     def job_file(self, job: int) -> Path:
         """What the agent is to do; written by the manager before it submits the job."""
-        return self.jobs / str(job) / "job.json"
+        return joined(self.jobs, str(job), "job.json")
 
     def claim(self, job: int) -> Path:
         """Made by the first agent that starts this job."""
-        return self.jobs / str(job) / "claim"
+        return joined(self.jobs, str(job), "claim")
 
     def events(self, job: int) -> Path:
         """What happened in this job; written by its agent."""
-        return self.jobs / str(job) / "events"
+        return joined(self.jobs, str(job), "events")
 
     def over(self, job: int) -> Path:
         """Made by the manager when it gives the job up: its agent starts nothing more (`claim`)."""
-        return self.jobs / str(job) / "over"
+        return joined(self.jobs, str(job), "over")
 
     def task_out(self, task: int, attempt: int) -> Path:
         """What one attempt printed, both streams; missing if it printed nothing."""

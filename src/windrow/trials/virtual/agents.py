@@ -100,7 +100,9 @@ class _Loop(Loop):
 
     def beside(self, task: int) -> list[list[TaskSpec]]:
         """What runs on each of the nodes of a task, itself among it."""
-        begun = [self._begun[one] for one in self._core.running if one in self._begun]
+        running = self._core._running.items()
+        starts = ((self._begun.get(one), attempt) for one, (attempt, _) in running)
+        begun = [start for start, attempt in starts if start and start.attempt == attempt]
         return [
             [one.spec for one in begun if place in one.nodes] for place in self._begun[task].nodes
         ]

@@ -39,10 +39,14 @@
     `Watch`), and one that was changed does what it is now; a run that someone holds stays open, and
     ends soon when no one does.
 15. No node has more to hold than it can, and no attempt runs for longer than it may
-    (`World.begins`, `finished`).
+    (`World.begins`, `finished`). What starts should end in time; of what has room in a job the most
+    urgent starts first; what comes after another in any way does not start while that runs for the
+    first time; each try has what it asks for; and of what is done no copy runs on
+    (`CauseWatch`). What is told of attempts is what became of them (`check_attempts`).
 16. What is kept of an earlier run is not run again, unless files of it are gone (`reuse`).
 17. Whatever goes wrong, and for however long: attempts, jobs and time stay within `bounds`. A run
     whose faults do not end gives up, or waits, and is complete after someone has repaired them.
+    Nor does a task come back from job after job in which it did not start (`check_sent_back`).
 """
 
 from __future__ import annotations

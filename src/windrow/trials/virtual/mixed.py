@@ -49,14 +49,20 @@ _GROUPS: Sequence[tuple[str, Sequence[Kind]]] = (
     ("worse", FOR_EVER),
     ("worse", STRANGE),
     ("users", USERS),
+    ("rules", (Kind.TASK,)),
+    ("copies", (Kind.LONG,)),
+    ("replicas", (Kind.LONG,)),
+    ("speculate", (Kind.LONG,)),
 )
 """Like faults, by what a world must have."""
+_ONE = ("copies", "replicas")
+"""Of which every world has one."""
 _ALSO: Sequence[tuple[float, _World]] = (
     (0.35, {"users": 1}),
     (0.2, {"needs": 1}),
     (0.2, {"edited": 1}),
     (0.1, {"parts": 1}),
-    (0.15, {"rules": 1}),
+    (0.3, {"rules": 1}),
 )
 """What worlds have besides, and in how many; not those at two places or within a limit."""
 
@@ -73,6 +79,8 @@ def mixed(first: VirtualScenario) -> VirtualScenario:
         is_drawn = chance.random() < share
         if is_drawn and not has.keys() & {"space", "copies", "far"}:
             also |= more
+    if "rules" in also:  # which matter where tasks have to wait for their turn
+        lanes += 3
     world = replace(first, lanes=lanes, levels=levels, few=few, **{**has, **also})
     return replace(world, surely=_sure(world, chance))
 
@@ -80,7 +88,7 @@ def mixed(first: VirtualScenario) -> VirtualScenario:
 def _sure(world: VirtualScenario, chance: random.Random) -> str:
     """A fault that surely strikes there, of any group of those that make this world special;
     empty: none has to."""
-    able = [group for field, group in _GROUPS if getattr(world, field)]
+    able = [group for field, group in _GROUPS if getattr(world, field) > (field in _ONE)]
     if not able or chance.random() > _SURELY:
         return ""
     return str(chance.choice([kind for kind in chance.choice(able) if may_strike(kind, world)]))

@@ -355,7 +355,7 @@ class World:
             if strike(self, fault):
                 self.met[fault.kind] += 1
                 self._has_news = True
-                if fault.kind not in USERS:  # which is no trouble
+                if fault.kind not in (*USERS, Kind.LONG):  # which are no trouble
                     self.quiet_s = max(self.quiet_s, self.now_s + fault.length_s)
 
     def reached(self, record: int) -> None:
