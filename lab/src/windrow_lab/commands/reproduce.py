@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -41,6 +41,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     scale("--full", action="store_true", help=f"{words} (foresight)")
     options.add_out(parser, "where results go (default: windrow-PAPER-SCALE)")
     options.add_workers(parser)
+    _add_of_some(add)
+    add(
+        "--data FOLDER",
+        place,
+        help="where logs and workflows are (default: $WINDROW_DATA, else here)",
+    )
+
+
+def _add_of_some(add: Callable[..., Any]) -> None:
+    """What not every paper takes."""
     add("--cap N", positive, help="zhang only: at most N jobs queued or running (default: any)")
     words = (
         "zhang only: what is read in another way: sessions, small, strict, or several with commas"
@@ -53,11 +63,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "jobs, ..."
     )
     add("--as-thesis", action="store_true", help=words)
-    add(
-        "--data FOLDER",
-        place,
-        help="where logs and workflows are (default: $WINDROW_DATA, else here)",
-    )
 
 
 def run(args: argparse.Namespace) -> int:

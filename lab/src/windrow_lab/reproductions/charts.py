@@ -126,6 +126,15 @@ def _label(
         axes.bar_label(bars, texts, fontsize=7, padding=2)
 
 
+def value_rows(
+    names: Sequence[str], series: Mapping[str, Sequence[float]]
+) -> tuple[tuple[str, ...], ...]:
+    """The values of grouped bars as rows of a table, one per name."""
+    return tuple(
+        (name, *(short(values[k]) for values in series.values())) for k, name in enumerate(names)
+    )
+
+
 def short(value: float) -> str:
     """Three digits or so, as they fit over a bar."""
     if abs(value) >= 100:

@@ -13,7 +13,7 @@ from windrow.report.page import Block
 from windrow_lab.grid.clusters import Floats
 from windrow_lab.grid.faults import METHODS
 from windrow_lab.reproductions import paper
-from windrow_lab.reproductions.charts import grouped_bars, short
+from windrow_lab.reproductions.charts import grouped_bars, short, value_rows
 from windrow_lab.reproductions.faults import plan as study
 from windrow_lab.reproductions.faults.plan import FAMILIES, OURS, READINGS, SHAPES, FamilySums
 from windrow_lab.reproductions.faults.sums import Sums, pooled
@@ -131,9 +131,7 @@ def _picture(
         which = "" if label == "all" else label
         words = f"limit {label}" if groups == "limit" else label
         series[words] = [ours.value(f"{measure} {name} {which} {where}") for name in names]
-    lines = tuple(
-        (name, *(short(values[k]) for values in series.values())) for k, name in enumerate(names)
-    )
+    lines = value_rows(names, series)
     picture = grouped_bars(names, series, unit, title, short)
     return paper.Picture(picture, Block(title, f"{unit}.", ("", *series), lines))
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from windrow.model.wording import percent
 from windrow.report.page import Block
-from windrow_lab.reproductions.charts import grouped_bars, short
+from windrow_lab.reproductions.charts import grouped_bars, short, value_rows
 from windrow_lab.reproductions.grid.claims import GENERATED, KINDS, Runs, SlrRows, beside, claims
 from windrow_lab.reproductions.grid.plan import (
     FOUR,
@@ -193,9 +193,7 @@ def _bars(name: str, groups: Mapping[str, SlrRows], algorithms: Sequence[str]) -
 def _picture(name: str, groups: Sequence[str], series: Mapping[str, Sequence[Any]]) -> Picture:
     title, unit = _TEXTS["figures"][name]
     values = {one: [float(value) for value in row] for one, row in series.items()}
-    lines = tuple(
-        (group, *(short(row[k]) for row in values.values())) for k, group in enumerate(groups)
-    )
+    lines = value_rows(groups, values)
     return Picture(
         grouped_bars(groups, values, unit, title, short),
         Block(title, f"{unit}.", ("", *values), lines),

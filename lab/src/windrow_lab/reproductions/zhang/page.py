@@ -9,7 +9,7 @@ from typing import Any
 from windrow.model.usage import Usage
 from windrow.report.page import Block
 from windrow_lab.reproductions.cases import logs_words
-from windrow_lab.reproductions.charts import grouped_bars, short
+from windrow_lab.reproductions.charts import grouped_bars, short, value_rows
 from windrow_lab.reproductions.paired import PairedTest
 from windrow_lab.reproductions.paper import (
     AGREEMENT,
@@ -112,10 +112,7 @@ def _advice(results: ZhangResults) -> str:
 
 
 def _picture(f: ZhangFigure) -> Picture:
-    rows = tuple(
-        (name, *(short(values[i]) for values in f.values.values()))
-        for i, name in enumerate(f.groups)
-    )
+    rows = value_rows(f.groups, f.values)
     block = Block(f"Figure {f.figure}", f"{f.caption} Values: {f.unit}.", ("", *f.values), rows)
     return Picture(
         grouped_bars(f.groups, f.values, f.unit, f"Figure {f.figure}. {f.caption}", short), block
