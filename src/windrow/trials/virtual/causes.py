@@ -123,6 +123,7 @@ def _failed_before(records: Iterable[Record]) -> dict[tuple[int, int], set[int]]
     """How often tasks of each job had failed when it was planned, or at most when it was
     submitted."""
     tries = Counter[int]()
+    done = set[int]()
     planned = dict[int, tuple[int, ...]]()
     failed = dict[tuple[int, int], set[int]]()
     for record in records:
@@ -135,9 +136,13 @@ def _failed_before(records: Iterable[Record]) -> dict[tuple[int, int], set[int]]
             for task in planned[event.job]:
                 failed[event.job, task].add(tries[task])
         elif isinstance(event, TaskRetried):
-            tries[event.task] += 1
+            tries[event.task] += event.task not in done
         elif isinstance(event, TaskFinished | TaskFailed):
+            if isinstance(event, TaskFinished):
+                done.add(event.task)
             del tries[event.task]
+        elif isinstance(event, TaskUndone):
+            done.discard(event.task)
         elif isinstance(event, TasksAmended) or (isinstance(event, RunBegan) and event.retry):
             tries.clear()
     return failed
