@@ -110,7 +110,9 @@ class Core:
         self.blocked: set[int] = set()
         """Descendants of failed tasks: they cannot run."""
         self.trouble = ""  # why the run gives up, if it does
-        self._undone: Counter[int] = Counter()  # how often tasks that were done are to run again
+        self._times_undone: Counter[int] = (
+            Counter()
+        )  # how often tasks that were done are to run again
         self.limits = RunLimits(self.jobs)
         self.tries: Counter[int] = Counter()
         """How often tasks have failed that may be tried again."""
@@ -609,7 +611,7 @@ class Core:
             never = self.cancelled | self._descendants(self.cancelled)
             out = (self.failed | self.blocked) - never
             back = sorted(task for task in out if self.job_of[task] is None)
-            for forgotten in (self.failed, self.copies.failed, self.blocked, self._undone):
+            for forgotten in (self.failed, self.copies.failed, self.blocked, self._times_undone):
                 forgotten.clear()
             self.skipped = set()
             self._forget_tries(list(self.tries))
@@ -813,7 +815,7 @@ class Core:
         actions: list[Action] = []
         if is_copied:
             actions += map(StopJob, self.copies.close_all(task))
-        is_progress = self._undone[task] <= 1
+        is_progress = self._times_undone[task] <= 1
         if (home := self._close(task)) is not None:
             home.has_finished_a_task |= is_progress
             if number is not None and home.is_empty and (is_copied or not home.is_running):
@@ -839,6 +841,14 @@ class Core:
 
     def _task_undone(self, task: int) -> list[Action]:
         """It is to run again, and those that come after it wait for it again."""
+        was_done = self._done[task]
+        actions = self._undone(task)
+        if was_done and not self._done[task] and task not in self.blocked:
+            return [*self._call_back_readers(task), *actions]
+        return actions
+
+    def _undone(self, task: int) -> list[Action]:
+        """The same; of what is in jobs nothing is called back."""
         self.copies.failed.discard(task)
         if (
             task in self.failed and self.job_of[task] is None
@@ -858,7 +868,7 @@ class Core:
         if not self._done[task]:
             return []
         self._done[task] = False
-        self._undone[task] += 1
+        self._times_undone[task] += 1
         self.temporary.undone(task)
         self._open += 1
         for child in self._children[task]:
@@ -868,7 +878,7 @@ class Core:
         if task in self._descendants(self.failed | self.blocked):  # which failed while it was done
             return self._block({task, *self._descendants({task})})
         self._put_back(task)
-        return [*self._call_back_readers(task), *self._decide_if_useful(self._homes([task]))]
+        return self._decide_if_useful(self._homes([task]))
 
     def _call_back_readers(self, maker: int) -> list[Action]:
         """What reads of this task, and what comes after that in the same job, is not to start on
@@ -970,7 +980,7 @@ class Core:
         """A task that was done has failed if that would happen again; else its job tries again, but
         not for ever."""
         if event.is_final and self._done[event.task]:
-            return [*self._task_undone(event.task), *self._task_failed(event.task)]
+            return [*self._undone(event.task), *self._task_failed(event.task)]
         job = self.jobs[event.job]
         job.refused = event.why
         if job.at.trouble:
