@@ -55,6 +55,7 @@ def stay(
                     told, quiet=as_json or terminal.is_quiet(), outlives_reader=True
                 ) as show,
                 managed(paths, wait_s=PATIENCE_S, prepared=prepared) as manager,
+                told.kept_open(),
             ):
                 lost = manager.begin(again, retry=retry)
                 planning.close()

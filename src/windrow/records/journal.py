@@ -233,6 +233,7 @@ class JournalView(Generic[J]):
         self._journal = journal
         self._lock = lock
         self._seen = 0
+        self._rests = True
         self.refresh()
 
     def refresh(self) -> None:
@@ -241,9 +242,20 @@ class JournalView(Generic[J]):
         for seq, record in self._journal.records(self._seen):
             self._hear(record)
             self._seen = seq
-        self._journal.rest()
         self.holder = holder_of(self._lock)
         """Who works at it now; None: no process does."""
+        if self._rests and self.holder is not None:
+            self._journal.rest()
+
+    @contextmanager
+    def kept_open(self) -> Iterator[None]:
+        """Keep the file open between looks, where this process works at it and ends after this."""
+        self._rests = False
+        try:
+            yield
+        finally:
+            self._rests = True
+            self._journal.rest()
 
     def _take_facts(self, facts: Mapping[str, Any]) -> None:
         raise NotImplementedError

@@ -69,7 +69,7 @@ def test_a_run_opens_asks_and_reads_once(tmp_path: Path) -> None:
     assert counts.pop("find_settings") <= 5
     assert counts == {
         "queue.sqlite": 1,
-        "journal.sqlite": 3,  # made whole under another name, written, shown
+        "journal.sqlite": 4,  # made whole under another name, written, shown, shown when it is over
         "history.sqlite": 1,
         "waits.sqlite": 1,  # the wait that was seen; on this machine none is looked up
         "limits": 2,  # by the run; by the queue itself, which checks what it is given
