@@ -151,7 +151,9 @@ def part_of(records: list[Record], site: str, tasks: range) -> list[object]:
             name: value - tasks.start for name, value in (("task", task),) if hasattr(event, name)
         }
         told |= {
-            name: jobs.index(getattr(event, name)) for name in ("job", "by") if hasattr(event, name)
+            name: jobs.index(value)
+            for name in ("job", "by")
+            if (value := getattr(event, name, None)) is not None
         }
         detail |= {
             name: jobs.index(detail[name])

@@ -98,7 +98,7 @@ def test_only_a_file_can_be_replayed() -> None:
 
 def test_as_thesis_takes_it_and_sends_tasks_in_their_order(data: Path) -> None:
     plan = plan_as_thesis(data, full=True)
-    assert [type(log) for campaign in plan.campaigns for log in campaign.logs] == [ThesisLog] * 6
+    assert {type(log) for campaign in plan.campaigns for log in campaign.logs} == {ThesisLog}
     assert {s.name for s in plan.cap_16.strategies} == {
         "zhang",
         "individual",

@@ -143,7 +143,10 @@ def test_a_worker_that_dies_loses_nothing(run: Run, folder: Path) -> None:
     run.write(*(warm(n, folder, "job.py", str(n)) for n in range(4)))
     with run.begin() as agent:
         wait_until(lambda: all((folder / f"up-{n}").exists() for n in (0, 1)))
-        os.kill(int((folder / "loads").read_text()), signal.SIGKILL)
+        worker_pid = int((folder / "loads").read_text())
+        os.kill(worker_pid, signal.SIGKILL)
+        # Until the agent has noticed, the next tasks may go to the dead one, and then start cold.
+        wait_until(lambda: not Path(f"/proc/{worker_pid}").exists())
         (folder / "go").touch()
         agent.communicate(timeout=200)
     assert sorted(run.finished()) == [0, 1, 2, 3]

@@ -47,6 +47,7 @@ FACTS = RunFacts(
     request=REQUEST,
     uid="1f",
     tasks=3,
+    nodes=4,
     place="slurm.a",
     sites=(SiteFacts("a", "slurm.a", {}, Limits(4, NodeShape(2), max_walltime_s=100)),),
     unable=((0, 2), ()),

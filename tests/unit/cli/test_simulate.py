@@ -308,8 +308,8 @@ def test_the_queue_at_a_moment_tells_waiting_jobs_their_starts(
     queues = found["queues"]
     assert isinstance(queues, list)
     fcfs, easy = queues
-    third = {"job": 3, "nodes": 4, "requested_s": 40, "waited_s": 15, "start_s": 60}
-    fourth = {"job": 4, "nodes": 1, "requested_s": 20, "waited_s": 5, "start_s": 100}
+    third = {"job": 3, "nodes": 4, "requested_s": 40, "waited_s": 15, "start_at": 60}
+    fourth = {"job": 4, "nodes": 1, "requested_s": 20, "waited_s": 5, "start_at": 100}
     assert fcfs["waiting"] == [third, fourth]
     assert easy["waiting"] == [third]
     assert (easy["running_jobs"], easy["busy_nodes"], easy["nodes"]) == (2, 4, 4)

@@ -183,7 +183,7 @@ def test_a_log_where_nobody_waits_can_be_drawn() -> None:
     one, fifty = np.ones(3, dtype=np.int64), np.full(3, 50)
     log = Log("idle", 4, np.arange(3), np.arange(3), one, fifty, fifty, one)
     page = simulation_page([Simulation("easy", log, 4, log.submit_s)])
-    assert "100% under easy" in page
+    assert "100 % under easy" in page
     for svg in pictures(page):
         assert_inside(svg)
 
