@@ -212,6 +212,7 @@ def test_a_thousand_silent_jobs_cost_one_look_at_each_claim(
         drive(manager, clock, 1)
     assert drive(manager, clock, PATIENCE_S - 1) >= 2
     assert len(manager.placed) == 1000, "their agents may still speak"
+    assert seen.pop("stat") < 10, "whether the run is held open, once a look"
     assert seen == {"claim": 1000}
 
 
