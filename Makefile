@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 
 # Tests side by side: more workers than cores and several private Slurms, since most of them wait and do not calculate.
-WORKERS ?= 8
+WORKERS ?= 12
 CLUSTERS ?= 4
 # Workers, and the hundreds of Pythons that tests start, share compiled code, whatever the shell says.
 export PYTHONDONTWRITEBYTECODE :=
