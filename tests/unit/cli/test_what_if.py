@@ -20,7 +20,7 @@ OTHERS = 'tasks: [{id: o, command: "until [ -e go ]; do sleep 0.05; done", nodes
 CHAIN = """
 name: chain
 tasks:
-  - {id: a, command: "touch go; sleep 0.5; echo > a", outputs: a, runtime: 2s}
+  - {id: a, command: "sleep 1; echo > a", outputs: a, runtime: 2s}
   - {id: b, command: "echo > b", inputs: a, outputs: b, runtime: 1s}
 """
 
@@ -40,17 +40,18 @@ def test_a_run_is_played_again_on_the_queue_as_it_saw_it(
     answer(capsys, "run", "others.yaml", "--on", "cluster", "--strategy", "individual", "--detach")
     wait_until(lambda: json.loads(answer(capsys, "status", "--json"))["tasks"]["running"] == 1)
     answer(capsys, "run", "chain.yaml", "--on", "cluster", "--strategy", "one-job")
+    Path("go").touch()
     page = Path(answer(capsys, "report").strip())
     assert "windrow report chain-1 --what-if" in page.read_text()
 
     told = json.loads(answer(capsys, "report", "--what-if", "--json"))
     found = {one["strategy"]: one for one in told["what_if"]}
     assert set(found) == set(STRATEGIES)
-    # One node is free, on which the tasks take one second each, as nothing shorter is known.
-    assert found["one-job"]["makespan_s"] == 2
+    # One node is free, on which the tasks take two seconds and one: times are whole ones.
+    assert found["one-job"]["makespan_s"] == 3
     assert found["one-job"]["jobs"] == 1
     assert found["individual"]["jobs"] == 2
-    assert found["individual"]["allocated_node_s"] == 2
+    assert found["individual"]["allocated_node_s"] == 3
     text = page.read_text()
     assert "1 job of others" in text
     assert "one-job, as it really was" in text
