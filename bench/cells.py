@@ -6,17 +6,19 @@ Before a cell the machine must be quiet: a load under `QUIET`, waited for this m
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
 
-from tests.slurm.cluster import ClusterError
+from tests.slurm.cluster import ClusterError, missing
 
 from bench.progress import Progress
 
@@ -96,6 +98,45 @@ class Cells(Generic[C, R]):
             progress.say(f"waits for a quiet machine; its load is {loadavg:.1f}")
             time.sleep(min(10.0, max(0.1, end - time.monotonic())))
         return loadavg
+
+
+def options(about: str, keep: Path) -> argparse.Namespace:
+    """What the command line of such a bench says. `keep`: where results are, if not elsewhere."""
+    parser = argparse.ArgumentParser(description=about)
+    parser.add_argument("--cells", type=lambda text: text.split(","), default=["*"])
+    parser.add_argument("--keep", type=Path, default=keep, metavar="FOLDER")
+    parser.add_argument("--quiet-for", type=float, default=30.0, metavar="MIN")
+    parser.add_argument("--list", action="store_true", help="cells, and which have run")
+    parser.add_argument("--table", action="store_true", help="of what has run; nothing runs")
+    return parser.parse_args()
+
+
+def answer(
+    name: str,
+    given: argparse.Namespace,
+    bench: Cells[C, R],
+    cells: Sequence[C],
+    table: Callable[[Mapping[C, R]], Iterable[str]],
+) -> int:
+    """Run the cells that are missing, and print the table; the exit code."""
+    if not cells:
+        print(f"{name}: no such cell; --list names them", file=sys.stderr)
+        return 2
+    if given.list:
+        for cell in cells:
+            print(f"{cell.name}  {'done' if bench.result(cell) else '-'}")
+        return 0
+    lost: list[C] = []
+    if not given.table:
+        reason = missing(accounting=True) or ("needs root" if os.getuid() != 0 else "")
+        if reason:
+            print(f"{name}: {reason}", file=sys.stderr)
+            return 2
+        signal.signal(signal.SIGTERM, signal.default_int_handler)
+        lost = bench.all(cells)
+    found = {cell: one for cell in cells if (one := bench.result(cell))}
+    print(*table(found), sep="\n")
+    return 1 if lost else 0
 
 
 def commit() -> str:

@@ -23,7 +23,6 @@ stdout, progress to stderr.
 
 from __future__ import annotations
 
-import argparse
 import fnmatch
 import math
 import os
@@ -45,11 +44,11 @@ sys.path[0] = str(ROOT)  # so that `bench` and `tests` are folders of the projec
 
 from tests.other_user import as_nobody, python_for_all, python_path  # noqa: E402
 from tests.real.works import private  # noqa: E402
-from tests.slurm.cluster import ClusterError, SlurmCluster, missing  # noqa: E402
+from tests.slurm.cluster import ClusterError, SlurmCluster  # noqa: E402
 from tests.slurm.shared import USER  # noqa: E402
 from tests.slurm.test_slurm_sites import copy_compiled  # noqa: E402
 
-from bench.cells import QUIET, Cells, commit  # noqa: E402
+from bench.cells import QUIET, Cells, answer, commit, options  # noqa: E402
 from bench.pays import started  # noqa: E402
 from bench.pays_tables import markdown  # noqa: E402
 from bench.progress import Progress  # noqa: E402
@@ -394,35 +393,15 @@ def verdict(found: Mapping[Cell, Result]) -> list[str]:
 
 def main() -> int:
     """Run the cells that are missing, print the table."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--cells", type=lambda text: text.split(","), default=["*"])
-    parser.add_argument("--keep", type=Path, default=KEEP, metavar="FOLDER")
-    parser.add_argument("--quiet-for", type=float, default=30.0, metavar="MIN")
-    parser.add_argument("--list", action="store_true", help="cells, and which have run")
-    parser.add_argument("--table", action="store_true", help="of what has run; nothing runs")
-    given = parser.parse_args()
+    given = options(__doc__.partition("\n")[0], KEEP)
     bench = Cells(
-        given.keep, given.quiet_for, Result, _measured, lambda cell: EXPECTED_S[cell.tasks]
+        given.keep,
+        given.quiet_for,
+        Result,
+        _measured,
+        lambda cell: EXPECTED_S[cell.tasks],
     )
-    cells = chosen(given.cells)
-    if not cells:
-        print("shared_nodes: no such cell; --list names them", file=sys.stderr)
-        return 2
-    lost: list[Cell] = []
-    if given.list:
-        for cell in cells:
-            print(f"{cell.name}  {'done' if bench.result(cell) else '-'}")
-        return 0
-    if not given.table:
-        reason = missing(accounting=True) or ("needs root" if os.getuid() != 0 else "")
-        if reason:
-            print(f"shared_nodes: {reason}", file=sys.stderr)
-            return 2
-        signal.signal(signal.SIGTERM, signal.default_int_handler)
-        lost = bench.all(cells)
-    found = {cell: one for cell in cells if (one := bench.result(cell))}
-    print(*table(found), sep="\n")
-    return 1 if lost else 0
+    return answer("shared_nodes", given, bench, chosen(given.cells), table)
 
 
 if __name__ == "__main__":

@@ -73,8 +73,8 @@ class Outpost:
     readings: WatchedQueue | None = None
     """What keeps the readings of the queue for this run."""
     open_to: Callable[[int], int] | None = None
-    """How many nodes new jobs are to have as the queue stands, if some task takes so many; None: as
-    many as there are."""
+    """How many nodes new jobs are to have as the queue stands, if some task takes that many; None:
+    as many as there are."""
     guard: HeldForecast | None = None
     """Who asks the batch system itself about the jobs of a decision."""
     placed: dict[int, Placed] = field(default_factory=dict)

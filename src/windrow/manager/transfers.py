@@ -230,7 +230,7 @@ class Transfers:
             self._note_files(event)
 
     def _bring_home(self, task: int) -> None:
-        """What says which tasks come after this one is read at home, whoever else reads it."""
+        """What says which tasks come after this one is read at home, also if others read it."""
         run = self.run
         rules = run.core.work.workflow.rules.get(task)
         if rules is None or not rules.expands:

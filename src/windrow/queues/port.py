@@ -192,7 +192,7 @@ class Snapshot:
     left: int | None = None
 
     def open_to(self, nodes: int) -> int:
-        """How wide a new job is best if some task takes so many nodes: a wider one could start, but
+        """How wide a new job is best if some task takes `nodes`: a wider one could start, but
         not before others that count for the same limit end."""
         if self.left is None:
             return self.open_nodes

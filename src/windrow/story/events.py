@@ -110,7 +110,7 @@ class TasksAmended:
 
 @dataclass(frozen=True, slots=True)
 class TasksRanked:
-    """The user has given these tasks another priority; whatever they do goes on."""
+    """The user has given these tasks another priority; what already runs is not stopped."""
 
     at_s: int
     tasks: tuple[int, ...]
@@ -274,9 +274,9 @@ class TaskFailed:
 @dataclass(frozen=True, slots=True)
 class TaskDropped:
     """A job will not run this task of its own: there is no time left for it, or it waits for one
-    that failed. Or it `lacks_memory`: it ran out of what it had, of which it had used so many bytes
-    as far as that is known, and could have more. Or it
-    `lacks_files`, which are still on their way from another place."""
+    that failed. Or it `lacks_memory`: it ran out of what it had (`used_bytes`, as far as
+    that is known), and could have more. Or it `lacks_files`, which are still on their way from
+    another place."""
 
     at_s: int
     job: int

@@ -134,7 +134,7 @@ class _Use:
 
     def gap_s(self) -> float | None:
         """Between the moment when a job could have begun its work and when it did: its wait as the
-        run felt it. None: no job has begun."""
+        run felt it. None: no job has started."""
         gaps = []
         for number, job in self._had_nodes():
             firsts = [

@@ -226,7 +226,7 @@ def find_drops(t: Ints, known: Ints) -> None:
 
 @lean
 def free_until(known: Ints, nodes: int) -> int:
-    """Until when so many nodes, which are free now, stay free."""
+    """Until when this number of nodes, which are free now, stays free."""
     at = KNOWN_HEADER + known[HELD_ROOM]
     for k in range(at, at + known[DROPS]):
         if known[k + known[HELD_ROOM]] < nodes:

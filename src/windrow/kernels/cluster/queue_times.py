@@ -42,7 +42,7 @@ def joined(s: Ints, i: int) -> None:
 
 @lean
 def can_skip(s: Ints, i: int) -> bool:
-    """Whether entry `i` begins a block of which nobody has to be looked at now."""
+    """Whether entry `i` begins a block in which no entry has to be looked at now."""
     return i % c.INDEX_BLOCK == 0 and s[row(s, i)] > s[c.NOW]
 
 

@@ -28,7 +28,7 @@ _RUN_BLUR = 1.0  # of the natural logarithm
 
 
 def in_sessions(log: Log, rng: Generator, *, mean: float, most: int, users: int) -> Log:
-    """The log with its jobs in sessions of so many jobs in the mean, and at most."""
+    """The log with its jobs in sessions of `mean` jobs on average, and at most `most`."""
     jobs = len(log)
     if mean <= 1 or jobs < 2:
         return log
